@@ -1,0 +1,185 @@
+"""The cross-validation rule: two engines must agree, and how far they are apart is printed.
+
+Two values agree if their numerical bounds meet: rationals must be equal; a closed-form double carries rigorous bounds,
+and Storm's double the accuracy that its solver is assumed to have. Operators are compared in every state, not only at
+the start. No engine is preferred and nothing is averaged. The *gap* of a property is the largest difference between two
+engines over all of its operators and states, relative to the value where that is above one.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracebridge.checking.result import CheckResult, Verdict, number_to_json
+
+if TYPE_CHECKING:
+    from tracebridge.closedform.enclosure import EnclosureVector
+    from tracebridge.pctl.ast import Property
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Agreement:
+    """What the engines together say about one property.
+
+    Attributes:
+        property: the property. results: one result an engine, in the order they were asked.
+        agree: True or False where at least two engines answered, None otherwise.
+        gap: the largest difference between two engines; 0 means equal; None without two answers.
+        allowed: the largest difference that their bounds allow at the place of the gap.
+        verdict: the joint verdict; None for a query that was answered.
+        reason: why the verdict is not simply the engines'.
+    """
+
+    property: Property
+    results: tuple[CheckResult, ...]
+    agree: bool | None
+    gap: float | None
+    allowed: float | None
+    verdict: Verdict | None
+    reason: str | None = None
+
+    @builtins.property  # the field called property hides it
+    def ok(self) -> bool:
+        """Satisfied or an answered query, and no two engines disagree."""
+        return self.agree is not False and (self.verdict is None or self.verdict is Verdict.SATISFIED)
+
+    @builtins.property  # the field called property hides it
+    def exit_code(self) -> int:
+        """0 fine, 1 violated, 4 undecided or an engine failed, 6 the engines disagree."""
+        if self.agree is False:
+            return 6
+        if self.verdict is Verdict.VIOLATED:
+            return 1
+        failed = any(result.verdict is Verdict.ERROR for result in self.results)
+        return 0 if self.ok and not failed else 4
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON document."""
+        return {
+            "name": self.property.name,
+            "formula": self.property.text,
+            "annotations": {note.key: note.value for note in self.property.annotations},
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "agree": self.agree,
+            "gap": None if self.gap is None else number_to_json(self.gap),
+            "allowed": None if self.allowed is None else number_to_json(self.allowed),
+            "reason": self.reason,
+            "engines": [result.to_dict() for result in self.results],
+        }
+
+
+def compare(results: Sequence[CheckResult]) -> list[Agreement]:
+    """Put the results of `check` side by side: one agreement a property, in the order of the properties."""
+    groups: dict[int, list[CheckResult]] = {}
+    for result in results:
+        groups.setdefault(id(result.property), []).append(result)
+    return [compare_property(group) for group in groups.values()]
+
+
+def compare_property(results: Sequence[CheckResult]) -> Agreement:
+    """Apply the cross-validation rule to the results of one property under several engines.
+
+    Raises:
+        ValueError: no result, or results of different properties.
+    """
+    if not results:
+        raise ValueError("there is no result to compare")
+    if any(result.property is not results[0].property for result in results):
+        raise ValueError("the results are of different properties")
+    answered = [result for result in results if result.answered]
+    gap, allowed, agree = None, None, None
+    if len(answered) >= 2:
+        gap, allowed, agree = 0.0, 0.0, True
+        for one, other in combinations(answered, 2):
+            pair_gap, pair_allowed, pair_agree = _compare_pair(one, other)
+            agree = agree and pair_agree
+            if pair_gap > gap:
+                gap, allowed = pair_gap, pair_allowed
+    verdict, reason = _joint_verdict(results, answered, agree)
+    return Agreement(
+        property=results[0].property,
+        results=tuple(results),
+        agree=agree,
+        gap=gap,
+        allowed=allowed,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def worst_exit_code(codes: Sequence[int]) -> int:
+    """The exit code of a run from those of its parts: the worst wins, in the order 70 3 6 1 4 5."""
+    return next((code for code in (70, 3, 6, 1, 4, 5) if code in codes), 0)
+
+
+def _compare_pair(one: CheckResult, other: CheckResult) -> tuple[float, float, bool]:
+    gap, allowed, agree = 0.0, 0.0, True
+    for left, right in zip(one.operators, other.operators, strict=True):
+        vector_gap, vector_allowed, meets = _vector_gap(left.states, right.states)
+        agree = agree and meets
+        if vector_gap > gap:
+            gap, allowed = vector_gap, vector_allowed
+    contradiction = one.truth is not None and other.truth is not None and one.truth is not other.truth
+    return gap, allowed, agree and not contradiction
+
+
+def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, float, bool]:
+    """Largest difference, what the bounds allow there, and whether the bounds meet in every state."""
+    both = one.exact and other.exact
+    meets = bool(np.all((one.lower <= other.upper) & (other.lower <= one.upper)))
+    if both:
+        meets = bool(np.all(one.value == other.value))
+    a, b = np.asarray(one.value, dtype=np.float64), np.asarray(other.value, dtype=np.float64)
+    same = (one.value == other.value) | (np.isinf(a) & np.isinf(b))
+    scale = np.maximum(1.0, np.where(np.isinf(a), 1.0, np.abs(a)))
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(same, 0.0, np.abs(a - b) / scale)
+        room = (_radius(one) + _radius(other)) / scale
+    if both and not meets:  # rationals that round to the same double still differ
+        gaps = np.where(
+            np.asarray(one.value != other.value, dtype=np.bool_), np.maximum(gaps, np.finfo(float).tiny), gaps
+        )
+    gaps = np.where(np.isnan(gaps), inf, gaps)
+    place = int(np.argmax(gaps))
+    return float(gaps[place]), float(room[place]), meets
+
+
+def _radius(vector: EnclosureVector) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if vector.exact:
+        return np.zeros(len(vector))
+    with np.errstate(invalid="ignore"):
+        radius = np.maximum(vector.upper - vector.value, vector.value - vector.lower)
+    return np.where(np.isnan(radius), 0.0, radius)
+
+
+def _joint_verdict(
+    results: Sequence[CheckResult], answered: Sequence[CheckResult], agree: bool | None
+) -> tuple[Verdict | None, str | None]:
+    if agree is False:
+        return Verdict.ERROR, "the engines disagree"
+    if not answered:
+        reasons = "; ".join(f"{result.engine}: {result.reason}" for result in results)
+        failed = any(result.verdict is Verdict.ERROR for result in results)
+        return (Verdict.ERROR if failed else Verdict.UNSUPPORTED), reasons
+    reason = None
+    missing = [result for result in results if not result.answered]
+    if missing:
+        reason = "single engine: " + "; ".join(f"{result.engine}: {result.reason}" for result in missing)
+    verdicts = {result.verdict for result in answered}
+    decided = verdicts - {Verdict.UNDECIDED}
+    if not decided:
+        return Verdict.UNDECIDED, reason or answered[0].reason
+    if Verdict.UNDECIDED in verdicts:
+        unsure = next(result.engine for result in answered if result.verdict is Verdict.UNDECIDED)
+        reason = f"{unsure} alone could not decide: {next(r.reason for r in answered if r.engine == unsure)}"
+    credible = results[0].property.annotation("credible")
+    if credible is not None and decided != {None}:
+        return Verdict.UNDECIDED, f"credible {credible} was asked for, but no posterior interval was computed"
+    return next(iter(decided)), reason

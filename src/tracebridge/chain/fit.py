@@ -1,0 +1,312 @@
+"""Fit an absorbing chain to counts: exact rationals, with the prior, the support and the censoring policy said aloud.
+
+A row with counts c over the allowed successors S has the posterior mean ``(c + alpha) / (sum c + alpha |S|)`` under a
+symmetric Dirichlet prior with concentration alpha; alpha = 0 is maximum likelihood. With alpha = 0 and no censored run
+the chain's probability of success is the pass rate and its mean time to absorption the mean length of a run, exactly
+and for any corpus (flow balance), so neither is evidence for the chain; a test holds us to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
+from tracebridge.chain.document import chain_to_dict, checked_document, fraction_text, read_document, write_document
+from tracebridge.chain.estimate import PriorName, Support, estimate_rows, parse_prior, start_distribution
+from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.notes import abstraction_notes, no_exit_seen, row_notes, run_notes
+from tracebridge.errors import (
+    FitError,
+    Location,
+    ModelError,
+    NothingToCheckError,
+    Problem,
+    TracebridgeError,
+    UsageError,
+)
+from tracebridge.states.abstraction import DEFAULT_K_MAX, Abstraction, abstract_features
+from tracebridge.states.features import count_features
+from tracebridge.traces.model import Trace
+
+Profile = Literal["paper"]
+
+KIND = "chain-fit"
+SCHEMA_VERSION = 1
+
+_TAKEN = frozenset({"absorbed", "deadlock", "failure", "init", "stuck", "success"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChainFit:
+    """A fitted chain with everything that it follows from.
+
+    Attributes:
+        chain: states in alphabetical order, then ``success``, ``failure`` and, only if needed, ``stuck``.
+        counts: the corpus.
+        prior: ``mass-one``, ``jeffreys``, ``laplace``, ``none``, or the concentration that was given.
+        alpha: the concentration of each transient state's row, in the order of the chain.
+        support, policy, profile: the options; see `fit_counts`.
+        abstraction: the map from steps to states, where the corpus came through one.
+        notes: what a reader must know about this fit, one sentence each.
+    """
+
+    chain: MarkovChain
+    counts: TransitionCounts
+    prior: PriorName | Fraction
+    alpha: tuple[Fraction, ...]
+    support: Support
+    policy: CensoringPolicy
+    profile: Profile | None
+    abstraction: Abstraction | None
+    notes: tuple[str, ...]
+
+    def row_counts(self) -> RowCounts:
+        """The counts behind the rows of the chain's transient states, under the policy."""
+        rows = self.counts.under(self.policy)
+        return rows.restricted(rows.visits > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document ``chain-fit``."""
+        transient = self.chain.states[: len(self.alpha)]
+        return {
+            "kind": KIND,
+            "schema_version": SCHEMA_VERSION,
+            "prior": fraction_text(self.prior) if isinstance(self.prior, Fraction) else self.prior,
+            "support": self.support,
+            "policy": self.policy,
+            "profile": self.profile,
+            "alpha": {state: fraction_text(alpha) for state, alpha in zip(transient, self.alpha, strict=True)},
+            "notes": list(self.notes),
+            "chain": chain_to_dict(self.chain),
+            "counts": self.counts.to_dict(),
+            "abstraction": None if self.abstraction is None else self.abstraction.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any, path: str | None = None) -> ChainFit:
+        """Read `to_dict`'s document; the chain is fitted again and must be the one that is written there.
+
+        Raises:
+            ModelError: naming the field.
+        """
+        document = checked_document(data, _Document, kind=KIND, version=SCHEMA_VERSION, path=path)
+        abstraction = None
+        if document.abstraction is not None:
+            abstraction = Abstraction.from_dict(document.abstraction, path)
+        counts = TransitionCounts.from_dict(document.counts, path)
+        try:
+            fit = fit_counts(
+                counts,
+                prior=parse_prior(document.prior),
+                support=document.support,
+                policy=document.policy,
+                profile=document.profile,
+                abstraction=abstraction,
+            )
+        except TracebridgeError as error:
+            raise ModelError(str(error), location=Location(path=path)) from error
+        written = fit.to_dict()
+        for key in written:
+            if written[key] != data.get(key):
+                raise ModelError(
+                    Problem(
+                        location=Location(path=path, field=key),
+                        message="does not follow from the counts and options in the same document",
+                        hint="fit the counts again",
+                    )
+                )
+        return fit
+
+    def _repr_html_(self) -> str:
+        runs = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.runs_by_outcome().items())
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        head = f"{len(self.alpha)} states from runs: {runs}; prior {self.prior}, {self.support} support, {self.policy}"
+        return f"<p>{escape(head)}</p><ul>{notes}</ul>{self.chain._repr_html_()}"
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    schema_version: int
+    prior: str
+    support: Support
+    policy: CensoringPolicy
+    profile: Profile | None
+    alpha: dict[str, str]
+    notes: list[str]
+    chain: dict[str, Any]
+    counts: dict[str, Any]
+    abstraction: dict[str, Any] | None
+
+
+def fit_counts(
+    counts: TransitionCounts,
+    *,
+    prior: PriorName | Fraction | float | None = None,
+    support: Support | None = None,
+    policy: CensoringPolicy = "censored",
+    profile: Profile | None = None,
+    abstraction: Abstraction | None = None,
+) -> ChainFit:
+    """Fit a chain to counts.
+
+    Args:
+        counts: the corpus.
+        prior: the concentration alpha of each row, by name or as a number. ``mass-one`` (default) spreads a total of
+            one over a row's allowed successors (Perks), ``jeffreys`` is 1/2, ``laplace`` 1, ``none`` 0.
+        support: ``full`` (default): every state and both absorbers may follow; alpha is then 1/(m+2) for ``mass-one``.
+            ``observed``: what was never seen to follow stays impossible, both absorbers excepted.
+        policy: what to make of censored runs; see `TransitionCounts.under`.
+        profile: ``paper`` is ``laplace`` on full support, as in the literature; it excludes other choices of these.
+        abstraction: gives the chain its labels.
+
+    The start is the distribution of first steps as observed; a run without a step starts in its absorber. The reward
+    ``steps`` earns 1 in each transient state; with an abstraction, each proposition and each state earns its visits.
+
+    Raises:
+        UsageError: for an option that is none.
+        NothingToCheckError: if the policy leaves no run with a known start.
+        FitError: if the prior alone would decide how runs end, or every state may follow every other and there are too
+            many.
+    """
+    chosen, allowed = _options(prior, support, profile)
+    _require_fitting_names(counts, abstraction)
+    rows = counts.under(policy)
+    unseen = [name for name, visits in zip(rows.states, rows.visits.tolist(), strict=True) if not visits]
+    rows = rows.restricted(rows.visits > 0)
+    if not rows.starts.any():
+        raise NothingToCheckError(_nothing(counts, policy))
+    m = len(rows.states)
+    smoothed = chosen not in ("none", 0)
+    lost = no_exit_seen(rows)
+    if smoothed and m and lost.all():
+        raise FitError(
+            Problem(
+                location=Location(),
+                message="no run with a step was seen to end: the prior alone would decide how runs end",
+                hint="count censored runs as failures, or fit without a prior",
+            )
+        )
+    matrix, alpha, stuck = estimate_rows(rows, chosen, allowed)
+    states = (*rows.states, "success", "failure", *(["stuck"] if stuck.any() else []))
+    labels, rewards = _labels_and_rewards(states, m, abstraction)
+    chain = MarkovChain(
+        states=states,
+        transitions=matrix,
+        initial=start_distribution(rows, len(states)),  # type: ignore[arg-type]
+        labels=labels,
+        rewards=rewards,
+    )
+    notes = run_notes(counts, rows, policy, unseen)
+    notes += row_notes(rows, chain, smoothed=smoothed, stuck=stuck, lost=lost)
+    notes += abstraction_notes(abstraction) if abstraction is not None else []
+    return ChainFit(
+        chain=chain,
+        counts=counts,
+        prior=chosen,
+        alpha=alpha,
+        support=allowed,
+        policy=policy,
+        profile=profile,
+        abstraction=abstraction,
+        notes=tuple(notes),
+    )
+
+
+def fit_chain(
+    traces: Iterable[Trace],
+    *,
+    k_max: int = DEFAULT_K_MAX,
+    min_count: int = 0,
+    top: int | None = None,
+    propositions: Collection[str] = (),
+    prior: PriorName | Fraction | float | None = None,
+    support: Support | None = None,
+    policy: CensoringPolicy = "censored",
+    profile: Profile | None = None,
+) -> ChainFit:
+    """Fit a chain to traces in one pass; the options are those of `abstract_features` and `fit_counts`.
+
+    Raises:
+        TraceError, UsageError, FitError, NothingToCheckError: as these do.
+    """
+    features = count_features(traces)
+    abstraction = abstract_features(features, k_max=k_max, min_count=min_count, top=top, propositions=propositions)
+    counts = TransitionCounts.from_features(features, abstraction)
+    return fit_counts(counts, prior=prior, support=support, policy=policy, profile=profile, abstraction=abstraction)
+
+
+def read_fit(path: str | Path) -> ChainFit:
+    """Read a ``chain-fit`` document. Raises ModelError, with place and field."""
+    return ChainFit.from_dict(read_document(path), str(path))
+
+
+def write_fit(path: str | Path, fit: ChainFit) -> None:
+    """Write the fit as a ``chain-fit`` document."""
+    write_document(path, fit.to_dict())
+
+
+# ---------------------------------------------------------------- options
+
+
+def _require_fitting_names(counts: TransitionCounts, abstraction: Abstraction | None) -> None:
+    for name in counts.states:
+        if name in _TAKEN:
+            raise FitError(f"a state cannot be called {name!r}: the word means something else in a chain")
+    if abstraction is not None and (strange := set(counts.states) - set(abstraction.space.names)):
+        raise FitError(f"the abstraction has no state {min(strange)!r}: it belongs to other counts")
+
+
+def _options(
+    prior: PriorName | Fraction | float | None, support: Support | None, profile: Profile | None
+) -> tuple[PriorName | Fraction, Support]:
+    chosen = "mass-one" if prior is None else parse_prior(prior)
+    if support is not None and support not in get_args(Support):
+        raise UsageError(f"{support!r} is no support; there are {', '.join(get_args(Support))}")
+    if profile is None:
+        return chosen, support or "full"
+    if profile not in get_args(Profile):
+        raise UsageError(f"{profile!r} is no profile; there is {', '.join(get_args(Profile))}")
+    if (prior is not None and chosen not in ("laplace", 1)) or support == "observed":
+        raise UsageError(f"profile {profile!r} means prior 'laplace' on full support; leave these options out")
+    return "laplace", "full"
+
+
+def _nothing(counts: TransitionCounts, policy: CensoringPolicy) -> str:
+    if not counts.n_runs:
+        return "there is no run to fit a chain to"
+    if policy == "drop":
+        return f"all {counts.n_runs} runs are censored and the policy leaves them out"
+    return f"all {counts.n_runs} runs were censored before their first step"
+
+
+def _labels_and_rewards(
+    states: Sequence[str], m: int, abstraction: Abstraction | None
+) -> tuple[dict[str, NDArray[np.bool_]], dict[str, RewardStructure]]:
+    position = {name: i for i, name in enumerate(states)}
+
+    def mask(held: Iterable[str]) -> NDArray[np.bool_]:
+        result = np.zeros(len(states), dtype=np.bool_)
+        result[[position[name] for name in held if name in position]] = True
+        return result
+
+    labels = {"success": mask(["success"]), "failure": mask(["failure"]), "absorbed": mask(states[m:])}
+    rewards = {"steps": RewardStructure(state=mask(states[:m]).astype(np.float64))}
+    if "stuck" in position:
+        labels["stuck"] = mask(["stuck"])
+    if abstraction is not None:
+        words = {word: mask(held) for word, held in abstraction.space.labels.items()}
+        labels |= words
+        visited = words | {name: mask([name]) for name in states[:m]}
+        for name in sorted(visited):
+            if visited[name].any():
+                rewards[name] = RewardStructure(state=visited[name].astype(np.float64))
+    return labels, rewards

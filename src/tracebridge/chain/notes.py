@@ -1,0 +1,95 @@
+"""What a reader must know about a fit, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tracebridge.chain.graph import reaching, recurrent_classes
+
+if TYPE_CHECKING:
+    from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.states.abstraction import Abstraction
+
+_SHOWN = 5
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(repr(name) for name in names[:_SHOWN])
+    return f"{text} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else text
+
+
+def _some(names: Sequence[str], chosen: NDArray[np.bool_]) -> str:
+    return _listed([names[i] for i in np.flatnonzero(chosen).tolist()])
+
+
+def no_exit_seen(rows: RowCounts) -> NDArray[np.bool_]:
+    """States from which no sequence of observed transitions leads to success or failure, shape (m,)."""
+    m = len(rows.states)
+    square = csr_array((rows.counts.data, rows.counts.indices, rows.counts.indptr), shape=(m, m + 2))
+    square.resize((m + 2, m + 2))
+    return ~reaching(square, np.arange(m + 2) >= m)[:m]
+
+
+def run_notes(counts: TransitionCounts, rows: RowCounts, policy: CensoringPolicy, unseen: Sequence[str]) -> list[str]:
+    """Censored runs and what was made of them, states that were left out, ends that no run had."""
+    notes = []
+    if counts.censored.n_runs:
+        meaning = {
+            "censored": "their transitions count, their ends do not",
+            "failure": "they count as failures",
+            "drop": "they are left out",
+        }
+        notes.append(f"{counts.censored.n_runs} of {counts.n_runs} runs are censored: {meaning[policy]}")
+        if policy == "censored" and counts.censored.n_empty:
+            notes.append(f"{counts.censored.n_empty} of the censored runs had no step and tell nothing")
+    if unseen:
+        notes.append(f"states without a step in the runs that count are not in the chain: {_listed(unseen)}")
+    m = len(rows.states)
+    exits = np.asarray(rows.counts[:, [m, m + 1]].sum(axis=0)).ravel() + rows.starts[m:]
+    notes += [
+        f"no run ended in {end}" for end, seen in zip(("success", "failure"), exits.tolist(), strict=True) if not seen
+    ]
+    return notes
+
+
+def row_notes(
+    rows: RowCounts, chain: MarkovChain, *, smoothed: bool, stuck: NDArray[np.bool_], lost: NDArray[np.bool_]
+) -> list[str]:
+    """Rows that rest on no observation: on the prior alone, on nothing (stuck), or without a way out."""
+    names = rows.states
+    if smoothed:
+        if not lost.any():
+            return []
+        return [f"from {_some(names, lost)} no way to an end was seen: there the prior alone decides how runs end"]
+    notes = []
+    if stuck.any():
+        notes.append(
+            f"what follows {_some(names, stuck)} was never seen, it only ends censored runs: it leads to 'stuck'"
+        )
+    for members in recurrent_classes(chain.transitions):
+        if members[0] < len(names):
+            inside = _listed([names[i] for i in members.tolist()])
+            notes.append(f"no run was seen to leave {inside}: the chain stays there for ever")
+    return notes
+
+
+def abstraction_notes(abstraction: Abstraction) -> list[str]:
+    """What was folded and renamed, and which words are no labels."""
+    notes = []
+    if abstraction.folded:
+        steps = sum(count for _, count in abstraction.folded)
+        notes.append(f"{len(abstraction.folded)} rare kinds of step ({steps} steps) are folded into 'other'")
+    for renaming in abstraction.space.propositions.renamings:
+        notes.append(
+            f"the {renaming.role} {renaming.original!r} is the proposition {renaming.proposition!r}, "
+            "as the word means something else"
+        )
+    if mixed := list(abstraction.space.mixed_labels):
+        notes.append(f"no labels, as they hold in only some of the steps of a state: {_listed(mixed)}")
+    return notes

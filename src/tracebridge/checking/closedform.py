@@ -1,0 +1,28 @@
+"""The closed-form engine: linear algebra of our own, in doubles with rigorous bounds or in rationals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracebridge.checking.engine import CLOSED_FORM, Holds
+from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
+from tracebridge.closedform.modelcheck import evaluate_operator
+
+if TYPE_CHECKING:
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.closedform.enclosure import EnclosureVector
+    from tracebridge.pctl.ast import Operator
+
+
+class ClosedFormSession:
+    """An `EngineSession` over one chain."""
+
+    name = CLOSED_FORM
+
+    def __init__(self, chain: MarkovChain, *, exact: bool = False) -> None:
+        self.exact = exact
+        self._arithmetic = ExactArithmetic(chain) if exact else FloatArithmetic(chain)
+
+    def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
+        """The value of the operator in every state; see `EngineSession.evaluate`."""
+        return evaluate_operator(self._arithmetic, operator, holds)

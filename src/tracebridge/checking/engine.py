@@ -1,0 +1,47 @@
+"""What an engine is: something that evaluates one operator in every state of a chain.
+
+Everything else about a property - truth values, thresholds, arithmetic, the mean over the start - is `evaluate`'s and
+the same for all engines, so that a property is checked twice even where a tool's own language cannot say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.pctl.ast import Formula, Operator
+
+#: Tells the states in which an operand of an operator holds, shape (n,).
+Holds = Callable[[Formula], NDArray[np.bool_]]
+
+CLOSED_FORM = "closed form"
+STORM = "Storm"
+
+#: The engines by the names the command line uses.
+ENGINE_NAMES = {"closed-form": CLOSED_FORM, "storm": STORM}
+
+
+class EngineSession(Protocol):
+    """An engine with a chain loaded."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name as reports show it."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are rationals."""
+
+    def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
+        """The value of the operator in every state, shape (n,); its threshold is not looked at.
+
+        Step bounds and other constants of the operator are `Number` nodes; ``holds`` is asked for its operands.
+
+        Raises:
+            UnsupportedError: this engine cannot evaluate this operator, or not at this size.
+            EngineError: the engine failed, timed out or crashed.
+        """

@@ -1,0 +1,125 @@
+"""Reading any model: our own documents, our own PRISM files, and other PRISM DTMCs through Storm's builder."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, parse_document, write_chain
+from tracebridge.checking.storm import StormWorker, build_prism_chain
+from tracebridge.errors import Location, ModelError, UsageError
+from tracebridge.export import is_own_prism, read_own_prism, write_prism
+
+#: A model text larger than this is refused.
+MAX_BYTES = 2**30
+
+#: Seconds that Storm gets to build a PRISM program.
+BUILD_TIME_LIMIT = 120.0
+
+_PRISM = re.compile(r"(\s|//[^\n]*(\n|$))*(dtmc|probabilistic|mdp|nondeterministic|ctmc|stochastic|pta|pomdp|smg|ma)\b")
+_OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|markov-chain)"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Model:
+    """A model as it was read: the chain, and the fit it came from where the file has one."""
+
+    chain: MarkovChain
+    fit: ChainFit | None = None
+    path: str | None = None
+
+
+def is_model(path: str | Path) -> bool:
+    """Whether a file looks like a model and not like traces, by its first kilobytes."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    if head.lstrip()[:1] == b"{":
+        return _OWN_JSON.search(head) is not None
+    return _PRISM.match(head.decode("utf-8", "replace").removeprefix("\ufeff")) is not None
+
+
+def read_model(
+    path: str | Path,
+    *,
+    constants: Mapping[str, Fraction | bool] | None = None,
+    time_limit: float | None = None,
+) -> Model:
+    """Read a model; what it is is told by its content.
+
+    Args:
+        path: a chain.json, a markov-chain JSON document, or a PRISM file; ``-`` is standard input.
+        constants: values for undefined constants of a PRISM file. time_limit: seconds for Storm to build one.
+
+    Raises:
+        ModelError: the file cannot be read or breaks an invariant; with its place.
+        EngineError: Storm is needed to build the file and is missing or failed.
+    """
+    name, text = _read(path)
+    try:
+        return _parse(text, name, constants or {}, time_limit or BUILD_TIME_LIMIT)
+    except ModelError as error:
+        placed = [
+            problem if problem.location.path else replace(problem, location=replace(problem.location, path=name))
+            for problem in error.problems
+        ]
+        raise ModelError(placed) from error
+
+
+def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_limit: float) -> Model:
+    if not text.strip():
+        raise ModelError("the file is empty")
+    if text.lstrip()[:1] in {"{", "["}:
+        data = parse_document(text, name)
+        if isinstance(data, dict) and data.get("kind") == "chain-fit":
+            fit = ChainFit.from_dict(data, name)
+            return Model(chain=fit.chain, fit=fit, path=name)
+        return Model(chain=chain_from_dict(data, name), path=name)
+    if is_own_prism(text):
+        return Model(chain=read_own_prism(text, path=name), path=name)
+    if not _PRISM.match(text):
+        raise ModelError("this is neither a JSON document of tracebridge nor a PRISM model")
+    given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
+    with StormWorker() as worker:
+        return Model(chain=build_prism_chain(text, constants=given, worker=worker, time_limit=time_limit), path=name)
+
+
+def _read(path: str | Path) -> tuple[str, str]:
+    place = Location(path="standard input" if str(path) == "-" else str(path))
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    elif not Path(path).exists():
+        raise ModelError("there is no such file", location=place)
+    else:
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise ModelError(f"cannot be read: {error.strerror}", location=place) from None
+    if len(data) > MAX_BYTES:
+        raise ModelError(f"is larger than {MAX_BYTES} bytes", location=place)
+    try:
+        return str(place), data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"is not UTF-8 text: byte {error.start}", location=place) from None
+
+
+def write_model(chain: MarkovChain, path: str | Path) -> None:
+    """Write a chain as the format that the file's ending names: ``.json``, or ``.prism`` (also ``.pm``).
+
+    Raises:
+        UsageError: another ending.
+    """
+    match Path(path).suffix:
+        case ".json":
+            write_chain(path, chain)
+        case ".prism" | ".pm":
+            write_prism(chain, Path(path))
+        case other:
+            raise UsageError(f"no model format goes by the ending {other!r}; choose .json or .prism")

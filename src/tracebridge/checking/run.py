@@ -1,0 +1,155 @@
+"""Checking a property file on a chain with several engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracebridge.checking.closedform import ClosedFormSession
+from tracebridge.checking.engine import ENGINE_NAMES, STORM
+from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.result import CheckResult
+from tracebridge.checking.storm import StormSession, StormWorker
+from tracebridge.errors import (
+    EngineTimeoutError,
+    NothingToCheckError,
+    Problem,
+    PropertyError,
+    UnsupportedError,
+    UsageError,
+)
+from tracebridge.pctl import parse_properties, read_properties, resolve_constants
+from tracebridge.pctl.ast import Property, PropertyFile
+from tracebridge.pctl.folding import fold_steps
+
+if TYPE_CHECKING:
+    from tracebridge.chain.markov import MarkovChain
+
+#: Seconds that Storm gets for one operator.
+TIME_LIMIT = 60.0
+
+#: Seconds that Storm's exact engine gets for one operator before its doubles are compared instead.
+EXACT_TIME_LIMIT = 20.0
+
+
+def check(
+    chain: MarkovChain,
+    properties: PropertyFile | Path | str,
+    *,
+    engines: Sequence[str] = ("closed-form", "storm"),
+    exact: bool = False,
+    constants: Mapping[str, Fraction | bool] | None = None,
+    time_limit: float | None = None,
+) -> list[CheckResult]:
+    """Check every property with every engine.
+
+    Args:
+        chain: any chain. properties: a property file, the path of one, or the text of one.
+        engines: names from `ENGINE_NAMES`, in the order in which results come.
+        exact: work in rationals. Where Storm's exact engine does not finish within its limit, Storm's doubles stand in,
+            and the result says so.
+        constants: values for constants of the file, overriding those it gives.
+        time_limit: seconds for one operator in Storm; by default 60, and 20 for its exact engine.
+
+    Returns:
+        One result a property and engine, property by property; `compare` puts them side by side.
+
+    Raises:
+        PropertyError: the file cannot be read, or a property does not fit the chain; all such properties are listed.
+        NothingToCheckError: there is no property.
+        UsageError: an unknown engine.
+    """
+    return list(iter_check(chain, properties, engines=engines, exact=exact, constants=constants, time_limit=time_limit))
+
+
+def iter_check(
+    chain: MarkovChain,
+    properties: PropertyFile | Path | str,
+    *,
+    engines: Sequence[str] = ("closed-form", "storm"),
+    exact: bool = False,
+    constants: Mapping[str, Fraction | bool] | None = None,
+    time_limit: float | None = None,
+) -> Iterator[CheckResult]:
+    """Like `check`, one result at a time, so that progress can be shown."""
+    for name in engines:
+        if name not in ENGINE_NAMES:
+            raise UsageError(f"there is no engine {name!r}; choose from {', '.join(ENGINE_NAMES)}")
+    if not engines:
+        raise UsageError(f"no engine was chosen; choose from {', '.join(ENGINE_NAMES)}")
+    file = resolve_constants(_read(properties), constants or {})
+    if not file.properties:
+        raise NothingToCheckError(f"{file.path or 'the property file'} holds no property")
+    require_fit(chain, file)
+    folded = [replace(property_, formula=fold_steps(property_.formula)) for property_ in file.properties]
+    with ExitStack() as stack:
+        checkers = [_checker(name, chain, exact=exact, time_limit=time_limit, stack=stack) for name in engines]
+        for property_ in folded:
+            for checker in checkers:
+                yield checker.check(property_)
+
+
+def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
+    """Refuse properties that name labels or reward structures the chain lacks.
+
+    Raises:
+        PropertyError: with every such place.
+    """
+    from tracebridge.pctl import lint
+    from tracebridge.pctl.source import locate
+
+    findings = lint(file, labels=chain.label_names(), reward_structures=list(chain.rewards))
+    problems = [
+        Problem(location=locate(finding.span, file.path), message=finding.message, hint=finding.hint)
+        for finding in findings
+        if finding.severity == "error"
+    ]
+    if problems:
+        raise PropertyError(problems)
+
+
+def _read(properties: PropertyFile | Path | str) -> PropertyFile:
+    if isinstance(properties, PropertyFile):
+        return properties
+    return read_properties(properties) if isinstance(properties, Path) else parse_properties(properties)
+
+
+class _ExactStormChecker:
+    """Storm in rationals; once that takes too long, Storm in doubles for the rest of the run."""
+
+    def __init__(self, exact: PropertyChecker, floating: PropertyChecker) -> None:
+        self.exact = exact
+        self.floating = floating
+        self.note: str | None = None
+
+    def check(self, property_: Property) -> CheckResult:
+        note = self.note
+        if note is None:
+            try:
+                return self.exact.check(property_, propagate=(EngineTimeoutError, UnsupportedError))
+            except EngineTimeoutError as error:
+                note = self.note = (
+                    f"Storm's exact engine gave up ({error}); its doubles are compared with the exact closed form"
+                )
+            except UnsupportedError as error:
+                note = f"in doubles: {error}"
+        return replace(self.floating.check(property_), notes=(note,))
+
+
+def _checker(
+    name: str, chain: MarkovChain, *, exact: bool, time_limit: float | None, stack: ExitStack
+) -> PropertyChecker | _ExactStormChecker:
+    if ENGINE_NAMES[name] != STORM:
+        return PropertyChecker(chain, ClosedFormSession(chain, exact=exact))
+    worker = stack.enter_context(StormWorker())
+    floating = PropertyChecker(
+        chain, StormSession(chain, exact=False, worker=worker, time_limit=time_limit or TIME_LIMIT)
+    )
+    if not exact:
+        return floating
+    session = StormSession(chain, exact=True, worker=worker, time_limit=time_limit or EXACT_TIME_LIMIT)
+    return _ExactStormChecker(PropertyChecker(chain, session), floating)

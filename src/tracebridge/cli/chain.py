@@ -1,0 +1,221 @@
+"""``tracebridge fit``, ``show``, ``sample`` and ``export``: verbs on chains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracebridge.cli.assess import fit_options
+from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.options import common, fitting, output, parse_pairs, reading
+
+if TYPE_CHECKING:
+    from tracebridge.chain import MarkovChain
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", "output", required=True, metavar="FILE", help="The chain.json to write; - is standard output."
+)
+@reading
+@fitting
+@common
+def fit(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
+    """Fit a chain to traces and write it with its counts."""
+    from tracebridge.chain import write_fit
+    from tracebridge.pipeline import fit_files
+
+    fitted = fit_files(
+        list(paths),
+        trace_format=options["trace_format"],
+        mapping=parse_pairs(options["mapping"], "--map") or None,
+        skip_bad=options["skip_bad"],
+        **fit_options(options),
+    )
+    for remark in [*fitted.corpus["problems"], *fitted.corpus["notes"], *fitted.fit.notes]:
+        say(f"note: {remark}")
+    if output == "-" or as_json:
+        emit(fitted.fit.to_dict())
+    if output != "-":
+        write_fit(output, fitted.fit)
+        say(f"wrote {fitted.fit.chain.n_states} states to {output}")
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--d-max", type=click.IntRange(0, 1_000_000), default=20, show_default=True, help="Show R(d) up to this budget."
+)
+@click.option(
+    "--matrix", is_flag=True, help="Show the fundamental matrix N and the absorption probabilities B in full."
+)
+@common
+def show(model: str, d_max: int, matrix: bool, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """Show a chain: where runs end, how long they take, R(d), visits, N and B."""
+    from tracebridge.checking.models import read_model
+
+    chain = read_model(model).chain
+    document = _described(chain, d_max)
+    if as_json:
+        emit(document)
+        return
+    kind = "rational" if chain.is_exact else "double"
+    write(f"{chain.n_states} states, {chain.transitions.nnz} transitions with {kind} entries")
+    if "missing" in document:
+        write(f"not an absorbing chain: {document['missing']}")
+        write("")
+        print_table(
+            ["state", "start"],
+            [[n, f"{p:.6g}"] for n, p in zip(chain.states, chain.initial.tolist(), strict=True) if p],
+        )
+        return
+    ends = document["outcomes"]
+    write("runs end in: " + ", ".join(f"{name} {value:.6g}" for name, value in ends.items()))
+    write(f"mean steps {document['mean_time']:.6g}, standard deviation {document['standard_deviation']:.6g}")
+    write("")
+    absorbers = list(ends)
+    rows = [
+        [
+            s["state"],
+            _short(s["start"]),
+            _short(s["visits"]),
+            _short(s["mean_time"]),
+            *(_short(s["B"][a]) for a in absorbers),
+        ]
+        for s in document["states"]
+    ]
+    print_table(["state", "start", "visits", "mean steps left", *(f"ends in {a}" for a in absorbers)], rows)
+    if document["R"]:
+        write("")
+        print_table(
+            ["d", "R(d)", "ended by d"],
+            [[str(r["d"]), _short(r["R"]), _short(r["ended"])] for r in _shown(document["R"])],
+        )
+    if matrix:
+        write("")
+        names = [s["state"] for s in document["states"]]
+        print_table(
+            ["N", *names], [[n, *(_short(x) for x in row)] for n, row in zip(names, document["N"], strict=True)]
+        )
+
+
+def _described(chain: MarkovChain, d_max: int) -> dict[str, Any]:
+    """The closed forms of a chain as a JSON document."""
+    from tracebridge import closedform
+    from tracebridge.chain import AbsorbingChain
+    from tracebridge.errors import ModelError
+
+    head = {"schema_version": 1, "n_states": chain.n_states, "exact": chain.is_exact}
+    try:
+        form = AbsorbingChain(chain=chain)
+    except ModelError as error:
+        return {**head, "missing": str(error)}
+    times = closedform.mean_time_to_absorption(form)
+    B = closedform.absorption_probabilities(form)
+    visits = closedform.expected_visits(form)
+    ended = closedform.absorption_time_cdf(form, d_max)
+    curve = closedform.reliability_curve(form, d_max) if chain.has_label("success") else None
+    states = [
+        {
+            "state": name,
+            "start": float(form.initial[i]),
+            "visits": float(visits[i]),
+            "mean_time": float(times.values[i]),
+            "B": {absorber: float(B[i, j]) for j, absorber in enumerate(form.absorbing_states)},
+        }
+        for i, name in enumerate(form.transient_states)
+    ]
+    return {
+        **head,
+        "outcomes": {name: float(value) for name, value in closedform.long_run_outcomes(form).items()},
+        "mean_time": float(times.overall),
+        "standard_deviation": float(closedform.absorption_time_variance(form).overall) ** 0.5,
+        "states": states,
+        "N": closedform.fundamental_matrix(form).tolist() if len(states) <= 200 else None,
+        "R": []
+        if curve is None
+        else [{"d": d, "R": float(curve[d]), "ended": float(ended[d])} for d in range(d_max + 1)],
+    }
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every budget of a short curve, about twenty of a long one."""
+    stride = max(1, (len(curve) - 1) // 20)
+    return [row for row in curve if row["d"] % stride == 0 or row["d"] == len(curve) - 1]
+
+
+@click.command()
+@click.argument("model")
+@click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
+@click.option(
+    "--max-steps",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="Cut runs at this length; they are censored.",
+)
+@click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
+@common
+def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """Draw runs from a chain and write them as traces."""
+    from tracebridge.chain import sample_traces
+    from tracebridge.checking.models import read_model
+    from tracebridge.traces import write_traces
+
+    write_traces(sample_traces(read_model(model).chain, n_runs, seed=seed, max_steps=max_steps), output)
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--to", "target", type=click.Choice(["prism", "json"]), default="prism", show_default=True, help="What to write."
+)
+@click.option(
+    "--properties",
+    "properties",
+    metavar="FILE",
+    help="Also write this property file, rewritten for the exported model.",
+)
+@output
+@common
+def export(
+    model: str,
+    target: str,
+    properties: str | None,
+    output: str,
+    force: bool,
+    as_json: bool,
+    seed: int,  # noqa: ARG001
+) -> None:
+    """Write a model for other tools: model.prism or chain.json, and the property file rewritten for it."""
+    from tracebridge.chain import chain_to_dict
+    from tracebridge.checking.models import read_model
+    from tracebridge.checking.run import require_fit
+    from tracebridge.export import format_prism, rewrite_for_export
+    from tracebridge.pctl import format_properties, read_properties, resolve_constants
+    from tracebridge.report import OutputFolder
+
+    chain = read_model(model).chain
+    rewritten = None
+    if properties is not None:
+        file = resolve_constants(read_properties(Path(properties)), {})
+        require_fit(chain, file)
+        rewritten = format_properties(rewrite_for_export(file, chain), target="prism")
+    text = format_prism(chain) if target == "prism" else None
+    folder = OutputFolder(output, force=force)
+    written = [folder.write("model.prism", text) if text else folder.write_json("model.json", chain_to_dict(chain))]
+    if rewritten is not None:
+        written.append(folder.write("properties.props", rewritten))
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "files": [path.name for path in written]}
+    folder.write_json("results.json", manifest)
+    if as_json:
+        emit(manifest)
+    else:
+        say(f"wrote {', '.join(str(path) for path in written)}")

@@ -1,0 +1,110 @@
+"""``tracebridge props``: look at property files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracebridge.cli.console import emit, print_table, write
+from tracebridge.cli.options import common
+from tracebridge.pctl import explain as explain_formula
+from tracebridge.pctl import format_properties, portability, read_properties
+from tracebridge.pctl import lint as lint_file
+
+
+@click.group()
+def props() -> None:
+    """Check, rewrite and explain property files, and list the labels they can use."""
+
+
+@props.command()
+@click.argument("file")
+@click.option("--model", metavar="MODEL", help="Check labels and reward structures against this model.")
+@common
+def lint(file: str, model: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
+    """Look for mistakes; exit code 1 if there is an error or a warning."""
+    properties = read_properties(file)
+    labels: dict[str, Any] = {"labels": None}
+    if model is not None:
+        from tracebridge.checking.models import read_model
+
+        chain = read_model(model).chain
+        labels = {"labels": chain.label_names(), "reward_structures": list(chain.rewards)}
+    findings = lint_file(properties, **labels)
+    serious = [finding for finding in findings if finding.severity != "note"]
+    if as_json:
+        emit({"schema_version": 1, "file": file, "findings": [finding.to_dict() for finding in findings]})
+    else:
+        for finding in findings:
+            write(f"{file}:{finding}")
+        write(f"{len(properties.properties)} properties, {len(serious)} findings")
+    return 1 if serious else 0
+
+
+@props.command("format")
+@click.argument("file")
+@click.option(
+    "--for",
+    "target",
+    type=click.Choice(["prism", "storm"]),
+    help="Write what this tool accepts; what it cannot take is commented out.",
+)
+@common
+def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """Write the file in canonical form to standard output."""
+    properties = read_properties(file)
+    text = format_properties(properties, target=target)  # type: ignore[arg-type]
+    if not as_json:
+        write(text)
+        return
+    lacking = (
+        [finding.to_dict() for item in properties.properties for finding in portability(item, target)]  # type: ignore[arg-type]
+        if target
+        else []
+    )
+    emit({"schema_version": 1, "file": file, "target": target, "text": text, "findings": lacking})
+
+
+@props.command()
+@click.argument("file")
+@common
+def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """Say in plain words what each property means."""
+    readings = [(item, explain_formula(item.formula)) for item in read_properties(file).properties]
+    if as_json:
+        emit(
+            {
+                "schema_version": 1,
+                "file": file,
+                "properties": [{"name": p.name, "formula": p.text, "meaning": meaning} for p, meaning in readings],
+            }
+        )
+        return
+    for position, (item, meaning) in enumerate(readings, start=1):
+        write(f"{item.name or f'#{position}'}\n    {item.text}\n    {meaning}\n")
+
+
+@props.command()
+@click.argument("source", metavar="MODEL|TRACES")
+@common
+def labels(source: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """List the labels and reward structures that properties of a model, or of a chain fitted to traces, can use."""
+    chain = _chain(source)
+    held = {name: [chain.states[i] for i in chain.label(name).nonzero()[0]] for name in chain.label_names()}
+    if as_json:
+        emit({"schema_version": 1, "labels": held, "reward_structures": list(chain.rewards)})
+        return
+    print_table(["label", "states", "holds in"], [[f'"{n}"', str(len(s)), ", ".join(s[:6])] for n, s in held.items()])
+    write("reward structures: " + ", ".join(f'"{name}"' for name in chain.rewards))
+
+
+def _chain(source: str) -> Any:
+    from tracebridge.checking.models import is_model, read_model
+
+    if is_model(source):
+        return read_model(source).chain
+    from tracebridge.pipeline import fit_files
+
+    return fit_files([source]).fit.chain if Path(source).exists() or source == "-" else read_model(source).chain

@@ -1,0 +1,172 @@
+"""``tracebridge traces``: look at trace files, check them, convert them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.options import common, parse_pairs, reading
+from tracebridge.errors import TraceError
+from tracebridge.traces import OUTCOME_WORDS, TraceStream, known_readers, open_traces, summarize, write_traces
+
+
+@click.group()
+def traces() -> None:
+    """Look at trace files, check them, convert them."""
+
+
+@traces.command()
+@common
+def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """List the formats, with what each takes as a step, an error and an outcome."""
+    readers = list(known_readers().values())
+    words = {word: str(outcome) for word, outcome in OUTCOME_WORDS.items()}
+    if as_json:
+        described = [{"name": r.name, "description": r.description, "details": _details(r)} for r in readers]
+        emit({"schema_version": 1, "formats": described, "outcome_words": words})
+        return
+    for reader in readers:
+        write(f"{reader.name}: {reader.description}\n\n{_details(reader)}\n")
+    for outcome in dict.fromkeys(words.values()):
+        write(f"words for {outcome}: {', '.join(word for word, meaning in words.items() if meaning == outcome)}")
+
+
+@traces.command()
+@click.argument("paths", nargs=-1, required=True)
+@reading
+@common
+def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
+    """Count the runs, outcomes, reasons, lengths, steps, errors and tasks in trace files."""
+    stream = _open(paths, options)
+    counted = summarize(stream)
+    document = {
+        **counted.to_dict(),
+        "files": [file.to_dict() for file in stream.files],
+        "n_skipped": stream.log.n_skipped,
+        "problems": [str(problem) for problem in stream.log.listing()],
+        "notes": [str(note) for note in stream.log.notes],
+    }
+    if as_json:
+        emit(document)
+        return
+    report_reading(stream)
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counted.outcomes.items())
+    write(f"{counted.n_runs} runs ({outcomes}), {counted.n_steps} steps")
+    length = f"{counted.length_min} to {counted.length_max} steps, median {counted.length_median:g}"
+    write(f"run length: {length}, mean {counted.length_mean:.2f}")
+    trials = ", ".join(f"{tasks} with {runs} runs" for runs, tasks in counted.runs_per_task.items())
+    write(f"tasks: {counted.n_tasks}" + (f" ({trials})" if trials else "; runs name no task"))
+    if counted.models:
+        write("models: " + ", ".join(f"{model} ({runs})" for model, runs in counted.models.items()))
+    if counted.terminations:
+        print_table(["termination", "runs"], [[name, str(n)] for name, n in counted.terminations.items()])
+    rows = [[name, str(count.n), str(count.n_errors)] for name, count in list(counted.steps.items())[:40]]
+    print_table(["step", "times", "with error"], rows)
+    if len(counted.steps) > 40:
+        write(f"and {len(counted.steps) - 40} more step names (--json lists them)")
+
+
+@traces.command()
+@click.argument("paths", nargs=-1, required=True)
+@reading
+@click.option(
+    "--max-problems", type=click.IntRange(min=1), default=1000, show_default=True, help="List at most this many."
+)
+@common
+def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int, **options: Any) -> int:  # noqa: ARG001
+    """List every problem of trace files with file, record and field; exit code 3 if there is one."""
+    stream = _open(paths, options, max_problems=max_problems, thorough=True)
+    n_runs = 0
+    try:
+        for _ in stream:
+            n_runs += 1
+    except TraceError:
+        pass  # the log below holds every problem, with its place
+    problems = stream.log.listing()
+    if as_json:
+        emit(
+            {
+                "schema_version": 1,
+                "n_runs": n_runs,
+                "n_skipped": stream.log.n_skipped,
+                "n_problems": stream.log.n_problems,
+                "files": [file.to_dict() for file in stream.files],
+                "problems": [
+                    {
+                        "path": problem.location.path,
+                        "line": problem.location.line,
+                        "record": problem.location.record,
+                        "field": problem.location.field,
+                        "message": problem.message,
+                        "hint": problem.hint,
+                    }
+                    for problem in problems
+                ],
+                "notes": [str(note) for note in stream.log.notes],
+            }
+        )
+    else:
+        for problem in problems:
+            write(str(problem))
+        for note in stream.log.notes:
+            say(f"note: {note}")
+        write(
+            f"{n_runs} runs are fine, {stream.log.n_skipped} records are not"
+            if problems
+            else f"{n_runs} runs, all fine"
+        )
+    return 3 if problems else 0
+
+
+@traces.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    required=True,
+    metavar="FILE",
+    help="Native JSON lines; .gz and .zst compress; - is standard output.",
+)
+@reading
+@common
+def convert(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
+    """Write traces of any known format as native JSON lines."""
+    stream = _open(paths, options)
+    n_runs = write_traces(stream, output)
+    report_reading(stream)
+    if as_json and output != "-":
+        emit({"schema_version": 1, "n_runs": n_runs, "output": output, "n_skipped": stream.log.n_skipped})
+    else:
+        say(f"wrote {n_runs} runs to {'standard output' if output == '-' else output}")
+
+
+def report_reading(stream: TraceStream) -> None:
+    """Tell on standard error what was skipped and what the reader should know."""
+    for problem in stream.log.listing():
+        say(f"skipped: {problem}")
+    if stream.log.n_skipped:
+        say(f"{stream.log.n_skipped} records were skipped")
+    for note in stream.log.notes:
+        say(f"note: {note}")
+
+
+def _open(
+    paths: tuple[str, ...], options: dict[str, Any], *, max_problems: int = 100, thorough: bool = False
+) -> TraceStream:
+    return open_traces(
+        list(paths),
+        format=options["trace_format"],
+        mapping=parse_pairs(options["mapping"], "--map") or None,
+        skip_bad=options["skip_bad"],
+        max_problems=max_problems,
+        thorough=thorough,
+    )
+
+
+def _details(reader: object) -> str:
+    from inspect import cleandoc
+
+    return cleandoc(type(reader).__doc__ or "")

@@ -1,0 +1,379 @@
+"""The two ways to compute with a chain: doubles with rigorous bounds, and rationals.
+
+The evaluator of operators is written once against the protocol `Arithmetic`. It needs two things only: the transition
+matrix applied many times, and the solution of ``x = gain + P x`` on a set of states that is left almost surely.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from tracebridge.closedform import directed
+from tracebridge.closedform.elimination import EXACT_LIMIT, TransientSystem
+from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.rational import RationalMatrix
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Limit = Callable[[], EnclosureVector]
+
+_UNIT = 2.0**-53
+_SUBNORMAL = 2.0**-1074
+_SAFE_PRODUCT = 2.0**-960  # above this no product of a probability and an entry underflows
+
+#: Up to so many active states are raised to a power in ball arithmetic where that is less work than the steps are.
+POWER_STATES = 128
+_STEP_OVERHEAD = 2_000  # one step costs about as much as so many multiplications of balls
+
+#: A large chain takes so many steps at most, and fewer of those that cost more; the rest is bounded.
+MAX_STEPS = 100_000
+_MAX_WORK = 2e10
+
+#: Exact stepping is refused above so many operations on machine words.
+MAX_EXACT_WORK = 2e10
+
+
+class Arithmetic(Protocol):
+    """What the evaluator of operators computes with; every vector has one entry a state."""
+
+    @property
+    def chain(self) -> MarkovChain:
+        """The chain that is computed with."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether vectors are rational."""
+
+    def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
+        """Rationals as a vector of this arithmetic; a mask becomes zeros and ones."""
+
+    def iterate(
+        self,
+        start: EnclosureVector,
+        steps: int,
+        active: Mask,
+        gain: EnclosureVector | None = None,
+        limit: Limit | None = None,
+    ) -> EnclosureVector:
+        """``x <- gain + P x`` on the active states, ``steps`` times; the other entries stay as they are.
+
+        Where x only rises or only falls with the number of steps, ``limit`` gives what it tends to; it is called only
+        if there are too many steps to take all of them.
+        """
+
+    def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
+        """The x with ``x = gain + P x`` on the active states, which are left almost surely; else x = boundary."""
+
+
+class FloatArithmetic:
+    """Doubles; every vector encloses the numbers of the exact chain (`MarkovChain.exact_transitions`)."""
+
+    exact = False
+
+    def __init__(self, chain: MarkovChain) -> None:
+        self.chain = chain
+        self._rationals = chain.exact_transitions()
+        self._matrix = self._rationals.to_float()
+
+    def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
+        """Every number between its neighbouring doubles; doubles are kept."""
+        if isinstance(values, np.ndarray):
+            return EnclosureVector.from_floats(values.astype(np.float64))
+        return EnclosureVector.from_fractions(values).to_float()
+
+    def iterate(
+        self,
+        start: EnclosureVector,
+        steps: int,
+        active: Mask,
+        gain: EnclosureVector | None = None,
+        limit: Limit | None = None,
+    ) -> EnclosureVector:
+        """By steps of rigorous products; see `_StochasticStep`.
+
+        A fixed point ends the loop. Many steps on a few active states are raised to a power in ball arithmetic. Many
+        steps on many states are cut off, and the rest is bounded by the extremes of what can still be averaged and
+        gained, and by the limit: wider, but true.
+        """
+        rows = np.flatnonzero(active)
+        if steps == 0 or not len(rows):
+            return start
+        product = _StochasticStep(self._matrix, rows, gain)
+        if len(rows) <= POWER_STATES and steps > len(rows) ** 3 * steps.bit_length() / _STEP_OVERHEAD + len(rows):
+            return self._power(start, steps, rows, gain, product)
+        x = np.stack([start.value, start.lower, start.upper], axis=1)
+        affordable = int(min(MAX_STEPS, _MAX_WORK / product.work))
+        for _ in range(min(steps, affordable)):
+            new = product.apply(x)
+            if np.array_equal(new, x[rows]):
+                break
+            x[rows] = new
+        else:
+            if steps > affordable:
+                self._bound_rest(x, rows, steps - affordable, gain, limit)
+        return EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())
+
+    def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
+        """By refinement and the M-matrix bound (`TransientSystem.solve_enclosed`)."""
+        rows = np.flatnonzero(active)
+        if not len(rows):
+            return boundary
+        system = TransientSystem.of(self._rationals, rows)
+        certain = _all_equal(boundary, ~active) and (gain is None or _all_equal(gain, active))
+        parts = ("value",) if certain else ("value", "lower", "upper")
+        rhs = [
+            _right_hand_side(
+                self._rationals, active, getattr(boundary, part), None if gain is None else getattr(gain, part)
+            )
+            for part in parts
+        ]
+        solutions = system.solve_enclosed(rhs)
+        columns = {
+            "value": solutions[0].value,
+            "lower": solutions[0 if certain else 1].lower,
+            "upper": solutions[0 if certain else 2].upper,
+        }
+        if gain is None:  # an average of boundary values lies between them
+            columns["lower"] = np.maximum(columns["lower"], boundary.lower[~active].min())
+            columns["upper"] = np.minimum(columns["upper"], boundary.upper[~active].max())
+        merged = {part: getattr(boundary, part).copy() for part in columns}
+        for part, values in columns.items():
+            merged[part][rows] = values
+        return EnclosureVector.from_bounds(merged["value"], merged["lower"], merged["upper"])
+
+    @staticmethod
+    def _bound_rest(
+        x: Floats, rows: NDArray[np.int64], steps: int, gain: EnclosureVector | None, limit: Limit | None
+    ) -> None:
+        """After the last step taken: what is still to come averages present entries and adds gains."""
+        least, most = x[:, 1].min(), x[:, 2].max()
+        if gain is not None:
+            count = np.array([float(steps)])
+            least = directed.add_down(least, directed.multiply_down(count, gain.lower[rows].min()))[0]
+            most = directed.add_up(most, directed.multiply_up(count, gain.upper[rows].max()))[0]
+        lower, upper = np.full(len(rows), least), np.full(len(rows), most)
+        if limit is not None:
+            end = limit()
+            lower = np.maximum(lower, np.minimum(x[rows, 1], end.lower[rows]))
+            upper = np.minimum(upper, np.maximum(x[rows, 2], end.upper[rows]))
+        x[rows, 1], x[rows, 2] = lower, upper
+
+    def _power(
+        self,
+        start: EnclosureVector,
+        steps: int,
+        rows: NDArray[np.int64],
+        gain: EnclosureVector | None,
+        product: _StochasticStep,
+    ) -> EnclosureVector:
+        """``M^steps`` on the active entries, M with one more state of value 1 for all that comes from outside."""
+        from flint import arb, arb_mat, ctx
+
+        m = len(rows)
+        position = {state: i for i, state in enumerate(rows.tolist())}
+        with ctx.workprec(128 + 2 * steps.bit_length()):
+            matrix = arb_mat(m + 1, m + 1)
+            matrix[m, m] = arb(1)
+            for i, state in enumerate(rows.tolist()):
+                inflow = arb(0) if gain is None else _ball(gain, state)
+                for target, p in self._rationals.row(state).items():
+                    entry = arb(p.numerator) / arb(p.denominator)
+                    if target in position:
+                        matrix[i, position[target]] = entry
+                    else:
+                        inflow += entry * _ball(start, target)
+                matrix[i, m] = inflow
+            x = arb_mat([[_ball(start, state)] for state in rows.tolist()] + [[arb(1)]])
+            remaining = steps
+            while remaining:
+                if remaining & 1:
+                    x = matrix * x
+                remaining >>= 1
+                if remaining:
+                    matrix = matrix * matrix
+            bounds = np.array([directed.ball_bounds(x[i, 0]) for i in range(m)])
+        lower, upper = np.maximum(bounds[:, 0], 0.0), bounds[:, 1]
+        if gain is None:
+            # Whatever the entries were m steps before the end, between the extremes, the last m steps lead here: that
+            # settles exactly what the graph settles.
+            last = np.stack([start.value, start.lower, start.upper], axis=1)
+            last[rows] = [start.value.min(), start.lower.min(), start.upper.max()]
+            for _ in range(m):
+                last[rows] = product.apply(last)
+            lower, upper = np.maximum(lower, last[rows, 1]), np.minimum(upper, last[rows, 2])
+        merged = [start.value.copy(), start.lower.copy(), start.upper.copy()]
+        for part, values in zip(merged, (lower + (upper - lower) / 2, lower, upper), strict=True):
+            part[rows] = values
+        return EnclosureVector.from_bounds(*merged)
+
+
+class _StochasticStep:
+    """``gain + P x`` for some rows of P and x = (value, lower, upper), shape (n, 3), with rigorous bounds.
+
+    A row with k non-negative products has a relative error below (k + 1) 2^-53 whatever the order of its sum, k for the
+    products and the sum and one for the rounding of the entries of P; the rest pays for applying the factor itself.
+    Rows of the exact chain sum to one, so the result also lies between the extremes of its successors.
+    """
+
+    def __init__(self, matrix: csr_array, rows: NDArray[np.int64], gain: EnclosureVector | None) -> None:
+        self._matrix = csr_array(matrix[rows])
+        self._starts = self._matrix.indptr[:-1]
+        self._lengths = np.diff(self._matrix.indptr)
+        self._relative = (self._lengths + 5) * _UNIT
+        self._smallest = float(self._matrix.data.min())
+        self._gain = None if gain is None else gain.take(rows)
+
+    @property
+    def work(self) -> int:
+        """The cost of one step, in multiplications."""
+        return int(self._matrix.nnz) + 1_000
+
+    def apply(self, x: Floats) -> Floats:
+        """The new entries of the rows, shape (rows, 3)."""
+        new = np.asarray(self._matrix @ x)
+        lower, upper = new[:, 1] * (1 - self._relative), new[:, 2] * (1 + self._relative)
+        positive = x[:, 1:][x[:, 1:] > 0]
+        if positive.size and positive.min() * self._smallest < _SAFE_PRODUCT:
+            lost = 2 * self._lengths * _SUBNORMAL * max(1.0, float(x[:, 2].max()))
+            lower = np.maximum(lower - lost, 0.0)
+            upper = upper + lost
+        lower = np.maximum(lower, np.minimum.reduceat(x[:, 1].take(self._matrix.indices), self._starts))
+        upper = np.minimum(upper, np.maximum.reduceat(x[:, 2].take(self._matrix.indices), self._starts))
+        value = np.clip(new[:, 0], lower, upper)
+        if self._gain is not None:
+            value = value + self._gain.value
+            lower = directed.add_down(lower, self._gain.lower)
+            upper = directed.add_up(upper, self._gain.upper)
+        return np.stack([np.clip(value, lower, upper), lower, upper], axis=1)
+
+
+class ExactArithmetic:
+    """Rationals; refused with UnsupportedError beyond ``max_states`` states and `MAX_EXACT_WORK`."""
+
+    exact = True
+
+    def __init__(self, chain: MarkovChain, max_states: int = EXACT_LIMIT) -> None:
+        if chain.n_states > max_states:
+            raise UnsupportedError(
+                f"{chain.n_states} states are too many for exact arithmetic (at most {max_states}); use doubles"
+            )
+        self.chain = chain
+        self._rationals = chain.exact_transitions()
+
+    def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
+        """The numbers themselves."""
+        return EnclosureVector.from_fractions([Fraction(int(x)) if isinstance(x, bool) else x for x in _list(values)])
+
+    def iterate(
+        self,
+        start: EnclosureVector,
+        steps: int,
+        active: Mask,
+        gain: EnclosureVector | None = None,
+        limit: Limit | None = None,  # noqa: ARG002 - all steps are taken
+    ) -> EnclosureVector:
+        """In integers over one denominator that grows by the common denominator of the active rows in each step.
+
+        Raises:
+            UnsupportedError: if that is too much work.
+        """
+        rows = np.flatnonzero(active)
+        if steps == 0 or not len(rows):
+            return start
+        P = self._rationals
+        row_of_entry = P.row_of_entry
+        kept = active[row_of_entry]
+        sources, targets = row_of_entry[kept], P.indices[kept]
+        denominators = [int(bottom) for bottom in P.denominators[rows].tolist()]
+        common = lcm(*denominators)
+        self._require_feasible(steps, len(sources), common)
+        factor = np.zeros(len(start), dtype=object)
+        factor[rows] = [common // bottom for bottom in denominators]
+        entries = P.numerators[kept].astype(object) * factor[sources]
+        first = np.flatnonzero(np.r_[True, sources[1:] != sources[:-1]])
+        gains = [Fraction(0)] * len(rows) if gain is None else gain.value[rows].tolist()
+        scale = lcm(*(x.denominator for x in [*start.value.tolist(), *gains]))
+        x = np.array([int(value * scale) for value in start.value.tolist()], dtype=object)
+        gained = np.array([int(value * scale) for value in gains], dtype=object)
+        for _ in range(steps):
+            gained = gained * common
+            scale *= common
+            new = x * common
+            new[rows] = np.add.reduceat(entries * x[targets], first) + gained
+            if np.array_equal(new, x * common):
+                scale //= common
+                break
+            x = new
+        return EnclosureVector.from_fractions([Fraction(top, scale) for top in x.tolist()])
+
+    def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
+        """By integer elimination (`TransientSystem.solve_exact`)."""
+        rows = np.flatnonzero(active)
+        if not len(rows):
+            return boundary
+        rhs = _right_hand_side(self._rationals, active, boundary.value, None if gain is None else gain.value)
+        solution = TransientSystem.of(self._rationals, rows).solve_exact([rhs])[0]
+        merged = boundary.value.tolist()
+        for i, x in zip(rows.tolist(), solution, strict=True):
+            merged[i] = x
+        return EnclosureVector.from_fractions(merged)
+
+    def _require_feasible(self, steps: int, entries: int, common: int) -> None:
+        words = 1 + steps * common.bit_length() / 128  # on average over the steps
+        if steps * entries * words > MAX_EXACT_WORK:
+            raise UnsupportedError(
+                f"{steps} exact steps of {entries} transitions are too much work: their common denominator has "
+                f"{common.bit_length()} bits and is raised to the power {steps}; use doubles"
+            )
+
+
+def _right_hand_side(
+    P: RationalMatrix, active: Mask, boundary: NDArray[Any], gain: NDArray[Any] | None
+) -> list[Fraction]:
+    """``gain_i + sum_j p_ij boundary_j`` over the inactive j, for the active i, in rationals."""
+    row_of_entry = P.row_of_entry
+    kept = active[row_of_entry] & ~active[P.indices]
+    sources, targets = row_of_entry[kept], P.indices[kept]
+    sums = np.zeros(P.shape[0], dtype=object)
+    np.add.at(sums, sources, P.numerators[kept].astype(object) * _as_rationals(boundary[targets]))
+    rows = np.flatnonzero(active)
+    bottoms = P.denominators[rows].tolist()
+    inflow = [Fraction(total) / int(bottom) for total, bottom in zip(sums[rows].tolist(), bottoms, strict=True)]
+    if gain is None:
+        return inflow
+    return [a + b for a, b in zip(inflow, _as_rationals(gain[rows]).tolist(), strict=True)]
+
+
+def _as_rationals(values: NDArray[Any]) -> NDArray[Any]:
+    """Doubles or Fractions as Fractions, whole numbers as ints, dtype object."""
+    result = np.empty(len(values), dtype=object)
+    result[:] = [int(x) if x == int(x) else Fraction(x) for x in values.tolist()]
+    return result
+
+
+def _all_equal(vector: EnclosureVector, where: Mask) -> bool:
+    return bool(np.array_equal(vector.lower[where], vector.upper[where]))
+
+
+def _ball(vector: EnclosureVector, index: int) -> Any:
+    from flint import arb
+
+    return arb(vector.lower[index]).union(arb(vector.upper[index]))
+
+
+def _list(values: list[Fraction] | Mask) -> list[Any]:
+    entries: list[Any] = values.tolist() if isinstance(values, np.ndarray) else values
+    return entries

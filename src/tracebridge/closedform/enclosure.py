@@ -1,0 +1,438 @@
+"""Numbers with a rigorous bound on what rounding did to them.
+
+An `Enclosure` says: the number that exact arithmetic would give for the exact chain lies between ``lower`` and
+``upper``. It bounds rounding, never sampling. In exact arithmetic the three are one Fraction.
+
+*Undefined* (0/0, inf - inf, a divisor that may be zero) is the value NaN between ``-inf`` and ``inf``; it spreads
+through arithmetic, and every comparison with it is possible and none is sure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracebridge.closedform import directed
+from tracebridge.closedform.powers import exact_power, interval_power
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tracebridge.pctl.ast import Comparison
+
+    Mask = NDArray[np.bool_]
+
+Real = Fraction | float
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A number known to lie in ``[lower, upper]``; infinity is a value, NaN means undefined.
+
+    Raises:
+        ValueError: unless ``lower <= value <= upper``, or value is NaN between ``-inf`` and ``inf``.
+    """
+
+    value: Real
+    lower: Real
+    upper: Real
+
+    def __post_init__(self) -> None:
+        if self.undefined:
+            if (self.lower, self.upper) != (-math.inf, math.inf):
+                raise ValueError("an undefined number has the bounds -inf and inf")
+        elif not self.lower <= self.value <= self.upper:
+            raise ValueError(f"{self.value!r} does not lie in [{self.lower!r}, {self.upper!r}]")
+
+    @classmethod
+    def exactly(cls, value: Real) -> Enclosure:
+        """The number itself; an int or Fraction stays rational, NaN becomes the undefined number."""
+        if isinstance(value, float):
+            return cls(value, -math.inf, math.inf) if math.isnan(value) else cls(value, value, value)
+        fraction = Fraction(value)
+        return cls(fraction, fraction, fraction)
+
+    @property
+    def undefined(self) -> bool:
+        """Whether there is no such number."""
+        return isinstance(self.value, float) and math.isnan(self.value)
+
+    @property
+    def exact(self) -> bool:
+        """Whether this is a rational or an infinity, known without any rounding."""
+        return isinstance(self.value, Fraction) or (math.isinf(self.value) and self.lower == self.upper)
+
+    @property
+    def width(self) -> Real:
+        """``upper - lower``; zero for an infinity that is certain, NaN where undefined."""
+        if self.undefined:
+            return math.nan
+        return Fraction(0) if self.exact else self.upper - self.lower
+
+    def __contains__(self, number: Real) -> bool:
+        return bool(self.lower <= number <= self.upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnclosureVector:
+    """n enclosures: three float64 arrays of shape (n,), or one object array of Fractions that is all three.
+
+    An object array may hold the floats inf, -inf and NaN beside its Fractions. Arithmetic between an exact and a float
+    vector is float. Float bounds are rounded outward, to the nearest double on the safe side for + - * /.
+    """
+
+    value: NDArray[Any]
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        if self.exact:
+            if self.lower is not self.value or self.upper is not self.value:
+                raise ValueError("an exact vector has one array for value, lower and upper")
+            return
+        if not (self.value.shape == self.lower.shape == self.upper.shape and self.value.ndim == 1):
+            raise ValueError(f"shapes {self.value.shape}, {self.lower.shape} and {self.upper.shape} differ")
+        undefined = np.isnan(self.value)
+        ordered = (self.lower <= self.value) & (self.value <= self.upper)
+        if not np.all(np.where(undefined, (self.lower == -np.inf) & (self.upper == np.inf), ordered)):
+            raise ValueError("an enclosure needs lower <= value <= upper")
+        for array in (self.value, self.lower, self.upper):
+            array.flags.writeable = False
+
+    # ------------------------------------------------------------ construction
+
+    @classmethod
+    def from_fractions(cls, values: Sequence[Real | int]) -> EnclosureVector:
+        """An exact vector; inf, -inf and NaN may be among the values, other floats are taken exactly."""
+        array = np.empty(len(values), dtype=object)
+        for i, value in enumerate(values):
+            array[i] = value if isinstance(value, float) and not math.isfinite(value) else Fraction(value)
+        array.flags.writeable = False
+        return cls(array, array, array)
+
+    @classmethod
+    def from_floats(cls, values: NDArray[np.float64]) -> EnclosureVector:
+        """A float vector of width zero: the doubles are the numbers."""
+        return cls.from_bounds(values, values, values)
+
+    @classmethod
+    def from_bounds(
+        cls, value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> EnclosureVector:
+        """A float vector; a value that rounding carried out of its bounds is moved into them, any NaN is undefined."""
+        undefined = np.isnan(value) | np.isnan(lower) | np.isnan(upper)
+        low = np.where(undefined, -np.inf, lower)
+        high = np.where(undefined, np.inf, upper)
+        return cls(np.where(undefined, np.nan, np.clip(value, low, high)), low, high)
+
+    @classmethod
+    def constant(cls, n: int, value: Real | int, *, exact: bool) -> EnclosureVector:
+        """The same number n times; in doubles, if it is no double, between its two neighbours."""
+        if exact:
+            return cls.from_fractions([value] * n)
+        return cls.from_bounds(
+            np.full(n, directed.nearest(value)), np.full(n, directed.down(value)), np.full(n, directed.up(value))
+        )
+
+    @classmethod
+    def from_enclosures(cls, values: Sequence[Enclosure]) -> EnclosureVector:
+        """One vector of these; exact if all of them are exact or undefined."""
+        if all(item.exact or item.undefined for item in values):
+            return cls.from_fractions([item.value for item in values])
+        return cls.from_bounds(
+            np.array([directed.nearest(item.value) for item in values]),
+            np.array([directed.down(item.lower) for item in values]),
+            np.array([directed.up(item.upper) for item in values]),
+        )
+
+    @classmethod
+    def where(cls, mask: Mask, then: EnclosureVector, otherwise: EnclosureVector) -> EnclosureVector:
+        """``then`` where the mask holds, else ``otherwise``."""
+        if then.exact and otherwise.exact:
+            return cls.from_fractions(np.where(mask, then.value, otherwise.value).tolist())
+        a, b = then.to_float(), otherwise.to_float()
+        return cls(np.where(mask, a.value, b.value), np.where(mask, a.lower, b.lower), np.where(mask, a.upper, b.upper))
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def exact(self) -> bool:
+        """Whether the entries are rationals."""
+        return bool(self.value.dtype == object)
+
+    @property
+    def undefined(self) -> Mask:
+        """Where there is no number, shape (n,)."""
+        return np.array([x != x for x in self.value.tolist()], dtype=np.bool_)  # noqa: PLR0124 - NaN alone differs
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: int) -> Enclosure:
+        if self.exact:
+            return Enclosure.exactly(self.value[index])
+        return Enclosure(float(self.value[index]), float(self.lower[index]), float(self.upper[index]))
+
+    def take(self, indices: NDArray[np.int64] | Mask) -> EnclosureVector:
+        """The entries at these positions."""
+        value = self.value[indices]
+        return (
+            EnclosureVector(value, value, value)
+            if self.exact
+            else EnclosureVector(value, self.lower[indices], self.upper[indices])
+        )
+
+    def to_float(self) -> EnclosureVector:
+        """The same enclosures in doubles, rounded outward; a float vector is returned as it is."""
+        if not self.exact:
+            return self
+        entries = self.value.tolist()
+        return EnclosureVector.from_bounds(
+            np.array([directed.nearest(x) for x in entries]),
+            np.array([directed.down(x) for x in entries]),
+            np.array([directed.up(x) for x in entries]),
+        )
+
+    def weighted_mean(self, weights: Sequence[Real | int]) -> Enclosure:
+        """``sum w_i x_i / sum w_i``, in rationals; entries of weight zero do not count, not even infinite ones.
+
+        Args:
+            weights: n rationals or doubles (taken exactly), non-negative, not all zero.
+        """
+        if len(weights) != len(self):
+            raise ValueError(f"{len(self)} entries need as many weights, not {len(weights)}")
+        support = [(i, Fraction(w)) for i, w in enumerate(weights) if w != 0]
+        total = sum((w for _, w in support), Fraction(0))
+        if not support or any(w < 0 for _, w in support):
+            raise ValueError("weights are non-negative and not all zero")
+
+        def mean(column: NDArray[Any]) -> Real:
+            entries = [(w, column[i]) for i, w in support]
+            infinite = {float(x) for _, x in entries if isinstance(x, float) and not math.isfinite(x)}
+            if infinite:
+                return math.fsum(infinite) if len(infinite) == 1 else math.nan
+            return sum((w * Fraction(x) for w, x in entries), Fraction(0)) / total
+
+        value = mean(self.value)
+        if self.exact or value != value:  # noqa: PLR0124 - NaN alone differs
+            return Enclosure.exactly(value)
+        lower, upper = directed.down(mean(self.lower)), directed.up(mean(self.upper))
+        return Enclosure(min(max(directed.nearest(value), lower), upper), lower, upper)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def __add__(self, other: EnclosureVector) -> EnclosureVector:
+        if self.exact and other.exact:
+            return self._exactly(lambda a, b: a + b, other)
+        a, b = self.to_float(), other.to_float()
+        with np.errstate(invalid="ignore", over="ignore"):
+            return EnclosureVector.from_bounds(
+                a.value + b.value, directed.add_down(a.lower, b.lower), directed.add_up(a.upper, b.upper)
+            )
+
+    def __neg__(self) -> EnclosureVector:
+        if self.exact:
+            return self._exactly(lambda a: -a)
+        return EnclosureVector(-self.value, -self.upper, -self.lower)
+
+    def __sub__(self, other: EnclosureVector) -> EnclosureVector:
+        return self + (-other)
+
+    def __mul__(self, other: EnclosureVector) -> EnclosureVector:
+        if self.exact and other.exact:
+            return self._exactly(lambda a, b: a * b, other)
+        a, b = self.to_float(), other.to_float()
+        corners = [(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            value = a.value * b.value  # NaN for 0 * inf
+            # An infinite bound stands for arbitrarily large numbers: times zero it bounds zero.
+            lower = np.min([_zero_if_nan(directed.multiply_down(x, y)) for x, y in corners], axis=0)
+            upper = np.max([_zero_if_nan(directed.multiply_up(x, y)) for x, y in corners], axis=0)
+        infinite_times_zero = (a._surely_infinite() & b._may_be_zero()) | (a._may_be_zero() & b._surely_infinite())
+        value = np.where(infinite_times_zero | a.undefined | b.undefined, np.nan, _zero_if_nan(value))
+        return EnclosureVector.from_bounds(value, lower, upper)
+
+    def __truediv__(self, other: EnclosureVector) -> EnclosureVector:
+        if self.exact and other.exact:
+            return self._exactly(lambda a, b: a / b if b != 0 else math.nan, other)
+        a, b = self.to_float(), other.to_float()
+        corners = [(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+        with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
+            value = a.value / b.value
+            # inf / inf at a corner: the other corners bound the quotient unless both numbers are infinite.
+            lower = np.min([_zero_if_nan(directed.divide_down(x, y)) for x, y in corners], axis=0)
+            upper = np.max([_zero_if_nan(directed.divide_up(x, y)) for x, y in corners], axis=0)
+        unbounded = ~np.isfinite(a.lower) | ~np.isfinite(a.upper)
+        unbounded &= ~np.isfinite(b.lower) | ~np.isfinite(b.upper)
+        undefined = b._may_be_zero() | unbounded | a.undefined | b.undefined
+        return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
+
+    def __pow__(self, other: EnclosureVector) -> EnclosureVector:
+        """Powers as real numbers; ``0^0 = 1``; undefined for a negative base with a broken exponent.
+
+        Rationals with integer exponents stay exact; other powers are irrational in general, so the result is float.
+
+        Raises:
+            UnsupportedError: if an exact power would have millions of digits.
+        """
+        if self.exact and other.exact and all(_is_integer(k) or k != k for k in other.value.tolist()):  # noqa: PLR0124
+            pairs = zip(self.value.tolist(), other.value.tolist(), strict=True)
+            return EnclosureVector.from_fractions([_unless_undefined(exact_power, pair) for pair in pairs])
+        a, b = self.to_float(), other.to_float()
+        powers = [interval_power(base, exponent) for base, exponent in zip(a._triples(), b._triples(), strict=True)]
+        value, lower, upper = np.array(powers, dtype=np.float64).reshape(-1, 3).T.copy()
+        return EnclosureVector.from_bounds(value, lower, upper)
+
+    def log(self, base: EnclosureVector) -> EnclosureVector:
+        """The logarithm to ``base``, a float vector; undefined unless self >= 0, base > 0 and base surely is not 1."""
+        return self._natural_log() / base._natural_log()
+
+    def minimum(self, other: EnclosureVector) -> EnclosureVector:
+        """The smaller of two numbers, entry by entry."""
+        return self._monotone(min, np.minimum, other)
+
+    def maximum(self, other: EnclosureVector) -> EnclosureVector:
+        """The larger of two numbers, entry by entry."""
+        return self._monotone(max, np.maximum, other)
+
+    def hull(self, other: EnclosureVector) -> EnclosureVector:
+        """The smallest enclosure of both, a float vector; its value is that of self."""
+        a, b = self.to_float(), other.to_float()
+        return EnclosureVector(a.value, np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
+
+    def floor(self) -> EnclosureVector:
+        """The largest integer below or at."""
+        return self._monotone(_step(math.floor), np.floor)
+
+    def ceil(self) -> EnclosureVector:
+        """The smallest integer above or at."""
+        return self._monotone(_step(math.ceil), np.ceil)
+
+    def round(self) -> EnclosureVector:
+        """The nearest integer, halves upward, as PRISM rounds."""
+        return self._monotone(_step(lambda a: math.floor(a + Fraction(1, 2))), _round_half_up)
+
+    def mod(self, divisor: EnclosureVector) -> EnclosureVector:
+        """The remainder in ``[0, divisor)``; undefined unless the divisor is surely positive."""
+        quotient = (self / divisor).floor()
+        positive = divisor.compare(">", EnclosureVector.constant(len(self), 0, exact=divisor.exact))[0]
+        result = self - divisor * quotient
+        undefined = EnclosureVector.constant(len(self), math.nan, exact=result.exact)
+        if not result.exact:  # where the quotient is not certain the remainder may be anything
+            zero = EnclosureVector.constant(len(self), 0, exact=False)
+            result = result.maximum(zero).minimum(divisor)
+        return EnclosureVector.where(positive, result, undefined)
+
+    # ------------------------------------------------------------ comparison
+
+    def compare(self, operator: Comparison | str, other: EnclosureVector) -> tuple[Mask, Mask]:
+        """Where ``self operator other`` surely holds and where it possibly does; operators ``< <= > >= = !=``.
+
+        Surely implies possibly; where they differ, the bounds do not decide.
+        """
+        a, b = (self, other) if self.exact and other.exact else (self.to_float(), other.to_float())
+        undefined = a.undefined | b.undefined
+        surely: NDArray[Any]
+        possibly: NDArray[Any]
+        with np.errstate(invalid="ignore"):  # NaN among rationals; it is undefined, whatever it compares to
+            match operator:
+                case "<":
+                    surely, possibly = a.upper < b.lower, a.lower < b.upper
+                case "<=":
+                    surely, possibly = a.upper <= b.lower, a.lower <= b.upper
+                case ">":
+                    surely, possibly = a.lower > b.upper, a.upper > b.lower
+                case ">=":
+                    surely, possibly = a.lower >= b.upper, a.upper >= b.lower
+                case "=":
+                    surely = (a.lower == b.upper) & (a.upper == b.lower)
+                    possibly = (a.lower <= b.upper) & (a.upper >= b.lower)
+                case "!=":
+                    surely = (a.lower > b.upper) | (a.upper < b.lower)
+                    possibly = (a.lower != b.upper) | (a.upper != b.lower)
+                case _:
+                    raise ValueError(f"{operator!r} is not a comparison")
+        return surely.astype(np.bool_, copy=False) & ~undefined, possibly.astype(np.bool_, copy=False) | undefined
+
+    # ------------------------------------------------------------ parts
+
+    def _exactly(self, function: Callable[..., Real], *others: EnclosureVector) -> EnclosureVector:
+        """A field operation on rationals; at infinity only the sign of the other operand matters."""
+        columns = [self.value.tolist(), *(other.value.tolist() for other in others)]
+        return EnclosureVector.from_fractions(
+            [
+                function(*entries if all(isinstance(x, Fraction) for x in entries) else map(_sign_or_infinity, entries))
+                for entries in zip(*columns, strict=True)
+            ]
+        )
+
+    def _monotone(
+        self, function: Callable[..., Real], ufunc: Callable[..., NDArray[np.float64]], *others: EnclosureVector
+    ) -> EnclosureVector:
+        vectors = (self, *others)
+        if all(vector.exact for vector in vectors):
+            return EnclosureVector.from_fractions(
+                [
+                    _unless_undefined(function, entries)
+                    for entries in zip(*(v.value.tolist() for v in vectors), strict=True)
+                ]
+            )
+        floats = [vector.to_float() for vector in vectors]
+        undefined = np.logical_or.reduce([vector.undefined for vector in floats])
+        value, lower, upper = (
+            ufunc(*(getattr(vector, name) for vector in floats)) for name in ("value", "lower", "upper")
+        )
+        return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
+
+    def _natural_log(self) -> EnclosureVector:
+        a = self.to_float()
+        undefined = a.undefined | (a.lower < 0)
+        lower = np.array([directed.log_bounds(x)[0] for x in np.where(undefined, 1.0, a.lower).tolist()])
+        upper = np.array([directed.log_bounds(x)[1] for x in np.where(undefined, 1.0, a.upper).tolist()])
+        value = np.array([directed.log_bounds(x)[0] for x in np.where(undefined, 1.0, a.value).tolist()])
+        return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
+
+    def _triples(self) -> list[tuple[float, float, float]]:
+        return list(zip(self.value.tolist(), self.lower.tolist(), self.upper.tolist(), strict=True))
+
+    def _surely_infinite(self) -> Mask:
+        certain: Mask = np.isinf(self.lower) & (self.lower == self.upper)
+        return certain
+
+    def _may_be_zero(self) -> Mask:
+        possible: Mask = (self.lower <= 0) & (self.upper >= 0)
+        return possible
+
+
+def _zero_if_nan(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.isnan(values), 0.0, values)
+
+
+def _round_half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):
+        below = np.floor(values)
+        # the difference is exact except next to one, where it rounds to the same side of a half
+        return np.where(np.isfinite(values), below + (values - below >= 0.5), values)
+
+
+def _is_integer(value: Real) -> bool:
+    return isinstance(value, Fraction) and value.denominator == 1
+
+
+def _sign_or_infinity(value: Real) -> float:
+    return float((value > 0) - (value < 0)) if isinstance(value, Fraction) else value
+
+
+def _unless_undefined(function: Callable[..., Real], entries: tuple[Real, ...]) -> Real:
+    return math.nan if any(entry != entry for entry in entries) else function(*entries)  # noqa: PLR0124
+
+
+def _step(function: Callable[[Fraction], int]) -> Callable[[Real], Real]:
+    """A function from rationals to integers that leaves infinities alone."""
+    return lambda number: Fraction(function(number)) if isinstance(number, Fraction) else number

@@ -1,0 +1,271 @@
+"""Reading property texts and files: text -> typed tree, or an error that shows the place and says what was expected."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracebridge.errors import Location, PropertyError
+from tracebridge.pctl.ast import (
+    Annotation,
+    Constant,
+    Formula,
+    LabelDefinition,
+    Node,
+    Property,
+    PropertyFile,
+    Span,
+    children,
+)
+from tracebridge.pctl.source import Source
+from tracebridge.pctl.typecheck import check_file, check_formula
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+    from tracebridge.pctl.tree_builder import ParsedProperty
+
+MAX_BYTES = 200_000
+"""The largest property file that is read."""
+
+MAX_DEPTH = 200
+"""The deepest formula that is accepted: every algorithm on trees, recursive ones included, is safe up to here."""
+
+ANNOTATION_KEYS = ("requirement", "credible", "severity", "note")
+"""The annotations that tracebridge knows; a file may carry others, and ``lint`` names them."""
+
+_ONE_WORD_KEYS = ("credible", "severity")
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*"|//[^\r\n]*')
+
+_Item = Constant | LabelDefinition | Property
+
+
+def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
+    """Read a property text: named properties, ``const`` and ``label`` declarations, comments and annotations.
+
+    Args:
+        text: the text; a byte order mark at its start is ignored.
+        path: where it came from, for messages.
+
+    Raises:
+        PropertyError: the text does not parse, or something in it has the wrong type; with the source line and a caret.
+    """
+    source = Source(_checked_size(text, path).removeprefix("\ufeff"), path)
+    items = _parse(source, "file")
+    _check_separation(items, source)
+    plain = [item if isinstance(item, Constant | LabelDefinition) else item.property for item in items]
+    for item in plain:
+        _check_depth(item, source)
+    plain, trailing = _attach_comments(plain, source)
+    file = PropertyFile(
+        properties=tuple(_with_text(item, source) for item in plain if isinstance(item, Property)),
+        constants=tuple(item for item in plain if isinstance(item, Constant)),
+        labels=tuple(item for item in plain if isinstance(item, LabelDefinition)),
+        unattached=tuple(trailing.annotations),
+        trailing_comments=tuple(trailing.comments),
+        path=path,
+    )
+    check_file(file, source)
+    return file
+
+
+def parse_formula(text: str) -> Formula:
+    """Read one formula, without a name, declarations or ``;``.
+
+    Raises:
+        PropertyError: as for :func:`parse_properties`.
+    """
+    source = Source(_checked_size(text, None))
+    formula: Formula = _parse(source, "formula")
+    _check_node_depth(formula, source)
+    check_formula(formula, source)
+    return formula
+
+
+def read_properties(path: str | Path) -> PropertyFile:
+    """Read a property file (``.props``, ``.pctl``), in UTF-8; ``-`` is standard input.
+
+    Raises:
+        PropertyError: no such file, not UTF-8, too large, or as for :func:`parse_properties`.
+    """
+    name = "<stdin>" if str(path) == "-" else str(path)
+    location = Location(path=name)
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            raise PropertyError("no such property file", location=location) from None
+        except IsADirectoryError:
+            raise PropertyError("this is a directory, not a property file", location=location) from None
+        except OSError as error:
+            raise PropertyError(f"cannot be read: {error.strerror}", location=location) from error
+    if len(data) > MAX_BYTES:
+        raise _too_large(name)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PropertyError(
+            f"byte {data[error.start]:#04x} is not UTF-8; save the file in UTF-8",
+            location=Location(path=name, line=line),
+        ) from error
+    return parse_properties(text, path=name)
+
+
+@cache
+def _grammar() -> Lark:
+    """The parser for both start rules; built once, when the first text is parsed."""
+    from lark import Lark
+
+    from tracebridge.pctl.tree_builder import TreeBuilder
+
+    grammar = (resources.files("tracebridge.pctl") / "pctl.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",  # operator letters are reserved everywhere, as in PRISM
+        start=["file", "formula"],
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=TreeBuilder(),  # any object with the callbacks will do
+    )
+
+
+def _parse(source: Source, start: str):  # type: ignore[no-untyped-def]
+    from lark.exceptions import UnexpectedInput
+
+    from tracebridge.pctl.diagnosis import diagnose
+    from tracebridge.pctl.tree_builder import Rejection
+
+    try:
+        return _grammar().parse(source.text, start=start)
+    except UnexpectedInput as unexpected:
+        raise diagnose(unexpected, source) from None
+    except Rejection as rejection:
+        raise source.error(rejection.span, rejection.message, rejection.hint) from None
+
+
+def _checked_size(text: str, path: str | None) -> str:
+    if len(text) > MAX_BYTES:
+        raise _too_large(path)
+    return text
+
+
+def _too_large(path: str | None) -> PropertyError:
+    return PropertyError(f"a property text of more than {MAX_BYTES:,} bytes; split it", location=Location(path=path))
+
+
+def _check_separation(items: list[Constant | LabelDefinition | ParsedProperty], source: Source) -> None:
+    """A property without ``;`` is over at the end of its line; anything else is a typing mistake inside it."""
+    from tracebridge.pctl.diagnosis import diagnose_leftover
+
+    for previous, following in pairwise(items):
+        if isinstance(previous, Constant | LabelDefinition) or previous.terminated:
+            continue
+        end = previous.property.span
+        span = following.span if isinstance(following, Constant | LabelDefinition) else following.property.span
+        if end is not None and span is not None and end.end_line == span.line:
+            raise diagnose_leftover(source, span)
+
+
+def _check_depth(item: _Item, source: Source) -> None:
+    formula = item.value if isinstance(item, Constant) else item.formula
+    if formula is not None:
+        _check_node_depth(formula, source)
+
+
+def _check_node_depth(root: Node, source: Source) -> None:
+    stack = [(root, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            span = node.span or root.span
+            assert span is not None  # noqa: S101 - the parser gives every node a span
+            raise source.error(
+                span,
+                f"nested more than {MAX_DEPTH} deep",
+                "group a long chain with parentheses, or name parts of it with label definitions",
+            )
+        stack.extend((child, depth + 1) for child in children(node))
+
+
+def _with_text(item: Property, source: Source) -> Property:
+    span = item.formula.span
+    return replace(item, text=source.slice(span)) if span is not None else item
+
+
+# ---------------------------------------------------------------- comments and annotations
+
+
+@dataclass(slots=True)
+class _Remarks:
+    """The comments and annotations that wait for the item they belong to."""
+
+    comments: list[str] = field(default_factory=list)
+    annotations: list[Annotation] = field(default_factory=list)
+    last_line: int = 0
+
+    def reach(self, line: int) -> None:
+        """Note that something stands on this line; blank lines before it become one empty comment."""
+        if self.last_line and line > self.last_line + 1:
+            self.comments.append("")
+        self.last_line = line
+
+    def add(self, text: str, span: Span) -> None:
+        self.reach(span.line)
+        if not text.startswith("//@"):
+            self.comments.append(text.rstrip())
+            return
+        key, _, value = text[3:].strip().partition(" ")
+        value = value.strip()
+        if key in _ONE_WORD_KEYS and len(words := value.split(maxsplit=1)) > 1:
+            value = words[0]
+            self.comments.append(f"// {words[1]}")
+        self.annotations.append(Annotation(key=key, value=value, span=span))
+
+    def take_comments(self) -> tuple[str, ...]:
+        comments, self.comments = tuple(self.comments), []
+        return comments
+
+    def take_annotations(self) -> tuple[Annotation, ...]:
+        annotations, self.annotations = tuple(self.annotations), []
+        return annotations
+
+
+def _comments(source: Source) -> Iterator[tuple[str, Span]]:
+    for match in _STRING_OR_COMMENT.finditer(source.text):
+        if match[0].startswith("//"):
+            yield match[0], source.position(match.start(), len(match[0]))
+
+
+def _attach_comments(items: list[_Item], source: Source) -> tuple[list[_Item], _Remarks]:
+    """Give each item the comments before it and on its own lines; annotations wait for the next property."""
+    remaining = list(_comments(source))[::-1]
+    waiting = _Remarks()
+    attached: list[_Item] = []
+    for item in items:
+        assert item.span is not None  # noqa: S101 - the parser gives every item a span
+        while remaining and remaining[-1][1].line < item.span.line:
+            waiting.add(*remaining.pop())
+        waiting.reach(item.span.line)
+        while remaining and remaining[-1][1].line <= item.span.end_line:
+            waiting.add(*remaining.pop())
+        waiting.last_line = item.span.end_line
+        if isinstance(item, Property):
+            annotations = waiting.take_annotations()
+            attached.append(replace(item, comments=waiting.take_comments(), annotations=annotations))
+        else:
+            attached.append(replace(item, comments=waiting.take_comments()))
+    for comment in reversed(remaining):
+        waiting.add(*comment)
+    return attached, waiting

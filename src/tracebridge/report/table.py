@@ -1,0 +1,78 @@
+"""The verdict table: one row a property, the same on the terminal and in the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isinf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracebridge.agreement import Agreement
+    from tracebridge.checking.result import CheckResult
+
+#: What stands for "there is no such number".
+NOTHING = "-"
+
+_LONGEST_FRACTION = 15
+
+
+def verdict_columns(agreements: Sequence[Agreement]) -> list[str]:
+    """The column heads: property, verdict, value, one column an engine, gap."""
+    engines = [result.engine for result in agreements[0].results] if agreements else []
+    return ["property", "verdict", "value", *engines, "gap"]
+
+
+def verdict_rows(agreements: Sequence[Agreement]) -> list[list[str]]:
+    """One row a property, aligned with `verdict_columns`."""
+    return [
+        [
+            property_name(agreement, position),
+            verdict_text(agreement),
+            _value(agreement.results[0], digits=6),
+            *(_value(result, digits=10) for result in agreement.results),
+            gap_text(agreement),
+        ]
+        for position, agreement in enumerate(agreements, start=1)
+    ]
+
+
+def property_name(agreement: Agreement, position: int) -> str:
+    """The property's name, or its number in the file."""
+    return agreement.property.name or f"#{position}"
+
+
+def verdict_text(agreement: Agreement) -> str:
+    """The joint verdict in one word or two."""
+    if agreement.agree is False:
+        return "DISAGREE"
+    return "answered" if agreement.verdict is None else str(agreement.verdict)
+
+
+def gap_text(agreement: Agreement) -> str:
+    """How far the engines are apart."""
+    if agreement.gap is None:
+        return NOTHING
+    if all(result.exact for result in agreement.results if result.answered) and agreement.gap == 0:
+        return "equal"
+    return format_number(agreement.gap, 2)
+
+
+def _value(result: CheckResult, *, digits: int) -> str:
+    if not result.answered:
+        return str(result.verdict)
+    if result.value is not None:
+        return format_number(result.value.value, digits)
+    return NOTHING if result.truth is None else str(result.truth).lower()
+
+
+def format_number(value: float | Fraction, digits: int) -> str:
+    """A number for a table: a short rational as it is, otherwise the given number of significant digits."""
+    if isinstance(value, Fraction):
+        text = str(value)
+        if len(text) <= _LONGEST_FRACTION:
+            return text
+        value = float(value)
+    if isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    return f"{float(value):.{digits}g}"

@@ -1,0 +1,211 @@
+"""The states of a chain: their names, the steps they hold, and the propositions that are true in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from types import MappingProxyType
+from typing import Literal
+
+from tracebridge.errors import FitError
+from tracebridge.states.features import FeatureVector
+
+#: Words with a meaning of their own in chains and property files; a step or kind called so gets the prefix ``step_``.
+RESERVED_WORDS = frozenset(
+    {
+        "absorbed",
+        "censored",
+        "deadlock",
+        "error",
+        "failure",
+        "init",
+        "other",
+        "retry",
+        "start",
+        "steps",
+        "stuck",
+        "success",
+    }
+)
+
+OTHER = "other"
+_NAMED = 3  # a cluster of more names is named by its most frequent ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Renaming:
+    """A step's name or kind that is not its own proposition, because that word means something else."""
+
+    role: Literal["name", "kind"]
+    original: str
+    proposition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Propositions:
+    """Which propositions a step makes true: its name, its kind, ``error`` and ``retry``.
+
+    Attributes:
+        names, kinds: the proposition of every step name and every kind.
+        renamings: where that is not the word itself: reserved words get the prefix ``step_``; a kind that is also the
+            name of other steps gets ``kind_``.
+    """
+
+    names: Mapping[str, str]
+    kinds: Mapping[str, str]
+    renamings: tuple[Renaming, ...]
+
+    @classmethod
+    def of(cls, vectors: Sequence[FeatureVector]) -> Propositions:
+        """The propositions of a corpus with these distinct vectors."""
+        with_name, with_kind = defaultdict(set), defaultdict(set)
+        for vector in vectors:
+            with_name[vector.name].add((vector.kind, vector.name))
+            with_kind[vector.kind].add((vector.kind, vector.name))
+        taken = {*with_name, *with_kind, *RESERVED_WORDS}
+
+        def prefixed(prefix: str, word: str) -> str:
+            while word in taken:
+                word = prefix + word
+            taken.add(word)
+            return word
+
+        names = {name: prefixed("step_", name) if name in RESERVED_WORDS else name for name in sorted(with_name)}
+        kinds = {}
+        for kind in sorted(with_kind):
+            if kind in with_name and with_name[kind] == with_kind[kind]:
+                kinds[kind] = names[kind]  # the same steps: one proposition
+            elif kind in with_name:
+                kinds[kind] = prefixed("kind_", kind)
+            else:
+                kinds[kind] = prefixed("step_", kind) if kind in RESERVED_WORDS else kind
+        renamed = [Renaming(role="name", original=word, proposition=new) for word, new in names.items() if word != new]
+        renamed += [Renaming(role="kind", original=word, proposition=new) for word, new in kinds.items() if word != new]
+        return cls(names=names, kinds=kinds, renamings=tuple(sorted(renamed)))
+
+    def words(self) -> list[str]:
+        """Every proposition, ascending."""
+        return sorted({*self.names.values(), *self.kinds.values(), "error", "retry"})
+
+    def true_of(self, vector: FeatureVector) -> frozenset[str]:
+        """The propositions that a step with this vector makes true."""
+        marks = [word for word, holds in (("error", vector.error), ("retry", vector.retry)) if holds]
+        return frozenset([self.names[vector.name], self.kinds[vector.kind], *marks])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSpace:
+    """A partition of feature vectors into named states.
+
+    Attributes:
+        names: unique, ascending.
+        members: the feature vectors of each state, ascending; every vector is in one state.
+        labels: each proposition that every state either has in all its steps or in none, with the states that have it.
+        mixed_labels: each proposition that is no label, with the states that have it in some of their steps only.
+        propositions: what the words stand for.
+
+    Raises:
+        FitError: for names or members that break this, or a name that is a proposition of other states.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[tuple[FeatureVector, ...], ...]
+    labels: Mapping[str, tuple[str, ...]] = field(init=False)
+    mixed_labels: Mapping[str, tuple[str, ...]] = field(init=False)
+    propositions: Propositions = field(init=False)
+
+    def __post_init__(self) -> None:
+        vectors = [vector for member in self.members for vector in member]
+        if list(self.names) != sorted(set(self.names)) or len(self.names) != len(self.members) or "" in self.names:
+            raise FitError("state names must be unique, ascending and not empty, each with its steps")
+        if len(set(vectors)) != len(vectors) or not all(self.members):
+            raise FitError("every kind of step must be in exactly one state, and every state must hold one")
+        propositions = Propositions.of(vectors)
+        everywhere, somewhere = _extent(propositions, self.members)
+        labels, mixed = {}, {}
+        for word in propositions.words():
+            torn = [self.names[i] for i in sorted(somewhere[word] - everywhere[word])]
+            if torn:
+                mixed[word] = tuple(torn)
+            elif somewhere[word]:
+                labels[word] = tuple(self.names[i] for i in sorted(everywhere[word]))
+        for i, name in enumerate(self.names):
+            if not _may_be_called(name, i, everywhere, somewhere):
+                raise FitError(f"no state can be called {name!r}: the word means something else")
+        object.__setattr__(self, "labels", MappingProxyType(labels))
+        object.__setattr__(self, "mixed_labels", MappingProxyType(mixed))
+        object.__setattr__(self, "propositions", propositions)
+
+
+Extent = Mapping[str, set[int]]
+
+
+def _extent(propositions: Propositions, members: Sequence[Sequence[FeatureVector]]) -> tuple[Extent, Extent]:
+    """For each proposition the states in which all steps make it true, and those in which some do."""
+    everywhere: dict[str, set[int]] = defaultdict(set)
+    somewhere: dict[str, set[int]] = defaultdict(set)
+    for i, member in enumerate(members):
+        truths = [propositions.true_of(vector) for vector in member]
+        for word in frozenset.intersection(*truths):
+            everywhere[word].add(i)
+        for word in frozenset.union(*truths):
+            somewhere[word].add(i)
+    return everywhere, somewhere
+
+
+def _may_be_called(name: str, state: int, everywhere: Extent, somewhere: Extent) -> bool:
+    """A state may bear a proposition's word only if the proposition holds in it, wholly, and nowhere else."""
+    if name in RESERVED_WORDS:
+        return name == OTHER
+    return not somewhere.get(name) or somewhere[name] == everywhere[name] == {state}
+
+
+def name_states(
+    members: Sequence[Sequence[FeatureVector]], weights: Mapping[FeatureVector, int], folded: Sequence[bool]
+) -> list[str]:
+    """Readable, unique names for the states that hold these vectors.
+
+    A state is called by its steps, the most frequent first (``search``, ``search+lookup``), with the kind in front
+    where one name occurs under several kinds, and by what sets it apart from other states with such steps: ``.ok``,
+    ``.retry``, ``.error``. States of folded steps are called ``other``. Numbers tell apart what is left.
+    """
+    vectors = [vector for member in members for vector in member]
+    propositions = Propositions.of(vectors)
+    everywhere, somewhere = _extent(propositions, members)
+    kinds_of: dict[str, set[str]] = defaultdict(set)
+    states_with: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for i, member in enumerate(members):
+        for vector in member:
+            kinds_of[vector.name].add(vector.kind)
+            states_with[vector.kind, vector.name].add(i)
+
+    def stem(member: Sequence[FeatureVector]) -> str:
+        steps: dict[str, int] = defaultdict(int)
+        for vector in member:
+            word = propositions.names[vector.name]
+            if len(kinds_of[vector.name]) > 1:
+                word = f"{propositions.kinds[vector.kind]}.{word}"
+            steps[word] += weights[vector]
+        words = sorted(steps, key=lambda word: (-steps[word], word))
+        if len(words) > _NAMED:
+            words = [*words[: _NAMED - 1], f"{len(words) - _NAMED + 1}more"]
+        return "+".join(words)
+
+    def marks(member: Sequence[FeatureVector]) -> str:
+        text = ".retry" if all(vector.retry for vector in member) else ""
+        text += ".error" if all(vector.error for vector in member) else ""
+        clean = not any(vector.retry or vector.error for vector in member)
+        shared = any(len(states_with[vector.kind, vector.name]) > 1 for vector in member)
+        return ".ok" if clean and shared else text
+
+    names: list[str] = []
+    for i, member in enumerate(members):
+        base = OTHER if folded[i] else stem(member) + marks(member)
+        candidates = (base if number == 1 else f"{base}_{number}" for number in count(1))
+        taken = set(names)
+        names.append(
+            next(name for name in candidates if name not in taken and _may_be_called(name, i, everywhere, somewhere))
+        )
+    return names

@@ -1,0 +1,54 @@
+"""Readers of the trace formats: one file per format behind one registry.
+
+A package adds a format of its own through an entry point of the group ``tracebridge.readers`` that names an object
+with the interface of :class:`~tracebridge.traces.readers.reader.Reader`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tracebridge.errors import UsageError
+from tracebridge.traces.jsonl import JsonlReader
+from tracebridge.traces.readers.columns import COLUMNS, check_mapping
+from tracebridge.traces.readers.flat import OUTCOME_WORDS, FlatReader
+from tracebridge.traces.readers.tau2_bench import Tau2BenchReader
+from tracebridge.traces.readers.tau_bench import TauBenchReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracebridge.traces.readers.reader import Reader
+
+__all__ = ["COLUMNS", "ENTRY_POINT_GROUP", "FORMATS", "OUTCOME_WORDS", "check_mapping", "known_readers"]
+
+ENTRY_POINT_GROUP = "tracebridge.readers"
+
+_BUILT_IN: tuple[Reader, ...] = (JsonlReader(), FlatReader(), TauBenchReader(), Tau2BenchReader())
+
+FORMATS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _BUILT_IN})
+"""The formats that tracebridge itself reads, by name."""
+
+
+@cache
+def known_readers() -> Mapping[str, Reader]:
+    """All formats by name: our own, and those of installed packages.
+
+    Raises:
+        UsageError: an installed reader cannot be loaded, or takes the name of another.
+    """
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    readers = dict(FORMATS)
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        try:
+            reader: Reader = entry_point.load()
+            name = reader.name
+        except Exception as error:
+            raise UsageError(f"the trace reader {entry_point.value!r} cannot be loaded: {error}") from error
+        if name in readers:
+            raise UsageError(f"the trace reader {entry_point.value!r} takes the name {name!r}, which is in use")
+        readers[name] = reader
+    return MappingProxyType(readers)

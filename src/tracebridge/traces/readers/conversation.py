@@ -1,0 +1,95 @@
+"""An agent's steps out of a list of chat messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tracebridge.traces.model import Step
+from tracebridge.traces.readers.records import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+RESPOND = "respond"
+
+
+class Function(msgspec.Struct):
+    """The function of a tool call in OpenAI's form."""
+
+    name: str
+
+
+class ToolCall(msgspec.Struct):
+    """A tool call; its name stands beside its arguments (tau2-bench) or inside ``function`` (OpenAI)."""
+
+    name: str | None = None
+    function: Function | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        name = self.function.name if self.function is not None else self.name
+        if not name:
+            raise RecordError("a tool call without a name", field="tool_calls")
+        return name
+
+
+class ContentPart(msgspec.Struct):
+    """A part of a message that is given in parts."""
+
+    text: str | None = None
+
+
+class Message(msgspec.Struct):
+    """The fields of a chat message that matter here; everything else is skipped, undecoded."""
+
+    role: str
+    content: str | list[ContentPart | str] | None = None
+    tool_calls: list[ToolCall] | None = None
+    requestor: str | None = None
+    error: bool | None = None
+    errors: list[msgspec.Raw] | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The content as one text."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content
+        return "".join(part if isinstance(part, str) else part.text or "" for part in self.content)
+
+
+def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bool]) -> tuple[Step, ...]:
+    """The agent's steps: one per tool call of an assistant message, and one per assistant message without a call.
+
+    A tool message is the result of the first call that still waits for one: results are paired by position, because
+    the ids of calls repeat in real files. Results of tools that the user called are not the agent's and are passed
+    over. Messages of users and of the system are the environment's moves, no steps.
+
+    Args:
+        messages: a conversation in order.
+        is_error: whether a tool message reports an error.
+
+    Raises:
+        RecordError: a tool call without a name, or an agent's tool result that no call waits for.
+    """
+    steps: list[dict[str, object]] = []
+    waiting: deque[dict[str, object]] = deque()
+    for message in messages:
+        if message.role == "assistant":
+            violated = bool(message.errors)
+            calls = message.tool_calls or []
+            made = [{"name": call.tool, "kind": "tool", "error": violated} for call in calls]
+            if made:
+                waiting = deque(made)
+            said: list[dict[str, object]] = made or [{"name": RESPOND, "kind": "message", "error": violated}]
+            said[0]["text"] = message.text
+            steps += said
+        elif message.role == "tool" and message.requestor in (None, "assistant"):
+            if not waiting:
+                raise RecordError("a tool result that no tool call waits for", field="messages")
+            call = waiting.popleft()
+            call["error"] = bool(call["error"]) or is_error(message)
+    return tuple(msgspec.convert(step, Step) for step in steps)

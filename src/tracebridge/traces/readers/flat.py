@@ -1,0 +1,251 @@
+"""Flat traces: one row a step, in CSV (any usual delimiter), TSV or JSON Lines."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.model import Outcome, Step, Trace
+from tracebridge.traces.problems import ProblemLog, escaped, shown
+from tracebridge.traces.readers.columns import Row, Table, find_columns, split_header
+from tracebridge.traces.sniff import shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tracebridge.traces.files import InputFile
+
+OUTCOME_WORDS: Mapping[str, Outcome] = MappingProxyType(
+    {
+        word: outcome
+        for outcome, words in (
+            (Outcome.SUCCESS, "success succeeded successful pass passed ok true yes 1 solved resolved correct"),
+            (Outcome.FAILURE, "failure failed fail false no 0 unsolved unresolved incorrect wrong"),
+            (Outcome.CENSORED, "censored capped step_cap max_steps timeout timed_out truncated interrupted unknown"),
+        )
+        for word in words.split()
+    }
+)
+"""How an outcome may be written, in any case. Words that leave it open (done, finished, error, halted) are refused."""
+
+_BLANK_WORDS = frozenset({"", "nan", "none", "null", "na", "n/a"})
+_ERROR_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}(?:\.0)?")
+_MAX_PROBLEMS_PER_RUN = 5
+
+
+class FlatReader:
+    """Flat rows ``run_id, step, state, outcome`` and, where there are such columns, the other fields of ``COLUMNS``.
+
+    ============  ===============================================================================
+    run           the rows of one ``run_id``, contiguous or not
+    step          a row with a state: the ``state`` column or, where there is none, a ``step`` column of names;
+                  ``mapping`` takes other columns for a field, e.g. ``{"outcome": "passed", "step": "action"}``
+    order         the integers of ``step``, going up by one from any start; without them, the order of the file
+    error         ``error``: true, yes, 1, or false, no, 0, blank
+    outcome       ``outcome`` on any or all of a run's rows, in the words of ``OUTCOME_WORDS``
+    censoring     a word for it, which is then the termination too; ``no_outcome`` where no row has an outcome
+    task, trial   ``task``, ``trial``; the same on all rows of a run that have them
+    model         ``model``
+    trace_id      ``run_id``
+    ============  ===============================================================================
+
+    A last row whose state is ``success``, ``failure`` or ``censored`` names the absorber: it is no step, and gives the
+    outcome. A row without state and step only carries fields of its run; a run without a step has just that. Two
+    outcomes or tasks in one run, a step number that is missing or used twice, and values that cannot be read make the
+    run unusable. Columns that are no field are left out, with a note.
+
+    The rows are held in memory until the file ends (at most 2 GiB of it), because runs may interleave.
+    """
+
+    name = "flat"
+    description = "flat rows run_id, step, state, outcome, ... in CSV, TSV or JSON Lines (other column names: --map)"
+
+    def detect(self, file: InputFile) -> bool:
+        """A header or a JSON row that names the run and its state or step; a JSON row of a trace_id, the state."""
+        seen = shape(file.head)
+        if seen.kind == "text":
+            columns = find_columns(split_header(seen.first_line, file.mapping)[0], file.mapping)
+        elif seen.kind == "object" and "steps" not in seen.keys:
+            columns = find_columns(seen.keys, file.mapping)
+            if columns.get("run_id") == "trace_id" and "state" not in columns:
+                return False
+        else:
+            return False
+        return "run_id" in columns and ("state" in columns or "step" in columns)
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        """The runs in the order of their first rows."""
+        place = Location(path=file.label)
+        table = Table(file, is_json=shape(file.head).kind == "object")
+        runs: dict[str, list[Row]] = {}
+        for row in table:
+            run_id = row.values.get("run_id")
+            if not run_id:
+                raise TraceError("the row names no run", location=Location(path=file.label, line=row.line))
+            runs.setdefault(run_id, []).append(row)
+        if table.ignored:
+            names = ", ".join(escaped(name) for name in sorted(table.ignored)[:20])
+            log.note(Problem(location=place, message=f"columns that are not read: {names}", hint="see --map"))
+        if absent := file.mapping.keys() - table.fields:
+            columns = ", ".join(shown(file.mapping[name]) for name in sorted(absent))
+            raise TraceError(f"no row has the column {columns} that was mapped", location=place)
+        if "state" not in table.fields and not _names_states(runs):
+            raise TraceError(Problem(location=place, message="no column names the states", hint="--map state=COLUMN"))
+        state_field = "state" if "state" in table.fields else "step"
+        for run_id, rows in runs.items():
+            reading = _RunReading(file.label, run_id, rows, state_field)
+            trace = reading.trace()
+            if reading.problems:
+                log.refuse(reading.problems[:_MAX_PROBLEMS_PER_RUN])
+            else:
+                yield trace
+
+
+def _names_states(runs: Mapping[str, list[Row]]) -> bool:
+    """Whether the ``step`` column holds names: any value that is no integer."""
+    steps = (row.values.get("step", "") for rows in runs.values() for row in rows)
+    return any(step and not _INTEGER.fullmatch(step) for step in steps)
+
+
+class _RunReading:
+    """Makes a trace of the rows of one run, and collects what is wrong with them."""
+
+    def __init__(self, label: str, run_id: str, rows: list[Row], state_field: str) -> None:
+        self.label = label
+        self.run_id = run_id
+        self.rows = rows
+        self.state_field = state_field
+        self.problems: list[Problem] = []
+
+    def trace(self) -> Trace:
+        rows, absorber = self._ordered_steps()
+        outcome, termination = self._ending(absorber)
+        return Trace(
+            trace_id=self.run_id,
+            outcome=outcome,
+            steps=tuple(self._step(row) for row in rows),
+            termination=self._constant("termination") or termination,
+            task_id=self._constant("task"),
+            trial=self._constant("trial"),
+            model=self._constant("model"),
+            source=f"{self.label}:{self.rows[0].line}",
+        )
+
+    def _problem(self, line: int, field: str, message: str, hint: str | None = None) -> None:
+        location = Location(path=self.label, line=line, record=escaped(self.run_id), field=field)
+        self.problems.append(Problem(location=location, message=message, hint=hint))
+
+    def _ordered_steps(self) -> tuple[list[Row], Row | None]:
+        """The rows that are steps, in order, and the row that names the absorber if there is one."""
+        rows = []
+        for row in self.rows:
+            if row.values.get(self.state_field):
+                rows.append(row)
+            elif row.values.get("step"):
+                self._problem(row.line, self.state_field, f"step {shown(row.values['step'])} has no state")
+        absorber = None
+        if rows and self._names_absorber(rows[-1]) and not self._number(rows[-1]):
+            absorber = rows.pop()
+        if self.state_field == "state" and any(self._number(row) for row in rows):
+            rows = self._sorted(rows)
+        if rows and absorber is None and self._names_absorber(rows[-1]):
+            absorber = rows.pop()
+        return rows, absorber
+
+    def _number(self, row: Row) -> str:
+        return row.values.get("step", "") if self.state_field == "state" else ""
+
+    def _names_absorber(self, row: Row) -> bool:
+        return row.values[self.state_field].lower() in set(Outcome)
+
+    def _sorted(self, rows: list[Row]) -> list[Row]:
+        numbered = []
+        for row in rows:
+            text = self._number(row)
+            if _INTEGER.fullmatch(text):
+                numbered.append((int(text.removesuffix(".0")), row))
+            else:
+                message = f"an integer was expected, got {shown(text)}" if text else "the row has no step number"
+                self._problem(row.line, "step", message, "steps are numbered 0, 1, 2, ... or not at all")
+        numbered.sort(key=lambda pair: pair[0])
+        for (before, _), (number, row) in pairwise(numbered):
+            if number == before:
+                self._problem(row.line, "step", f"step {number} stands twice in the run")
+            elif number > before + 1:
+                self._problem(row.line, "step", f"step {number} follows step {before}: rows are missing")
+        return [row for _, row in numbered]
+
+    def _ending(self, absorber: Row | None) -> tuple[Outcome, str | None]:
+        found: dict[Outcome, str] = {}
+        for row in self.rows:
+            word = _plain(row.values.get("outcome", ""))
+            if word in _BLANK_WORDS:
+                continue
+            outcome = OUTCOME_WORDS.get(word)
+            if outcome is None:
+                hint = "a success, a failure or censored? the words are listed in the help"
+                self._problem(row.line, "outcome", f"{shown(row.values['outcome'])} does not say the outcome", hint)
+                continue
+            found.setdefault(outcome, word)
+            if len(found) > 1:
+                self._problem(row.line, "outcome", f"{word!r} contradicts {next(iter(found.values()))!r} above")
+                break
+        if absorber is not None:
+            state = Outcome(absorber.values[self.state_field].lower())
+            if found and state not in found:
+                stated = next(iter(found.values()))
+                self._problem(absorber.line, self.state_field, f"the run ends in {state} but its outcome is {stated!r}")
+            found.setdefault(state, state)
+        if not found:
+            return Outcome.CENSORED, "no_outcome"
+        outcome, word = next(iter(found.items()))
+        return outcome, word if outcome is Outcome.CENSORED and word != "censored" else None
+
+    def _constant(self, field: str) -> str | None:
+        """A field of the run: the one value that its rows have."""
+        constant = None
+        for row in self.rows:
+            value = row.values.get(field, "")
+            if value.lower() in _BLANK_WORDS or value == constant:
+                continue
+            if constant is not None:
+                self._problem(row.line, field, f"{shown(value)} contradicts {shown(constant)} above")
+                break
+            constant = value
+        return constant
+
+    def _step(self, row: Row) -> Step:
+        values = row.values
+        fields: dict[str, Any] = {"name": values[self.state_field]}
+        for name in ("kind", "text"):
+            if values.get(name):
+                fields[name] = values[name]
+        error = _plain(values.get("error", ""))
+        if error not in _BLANK_WORDS:
+            if error in _ERROR_WORDS:
+                fields["error"] = _ERROR_WORDS[error]
+            else:
+                self._problem(row.line, "error", f"true or false was expected, got {shown(values['error'])}")
+        for name in ("confidence", "tokens", "duration"):
+            text = _plain(values.get(name, ""))
+            if text not in _BLANK_WORDS:
+                self._add_number(fields, name, text, row.line)
+        return Step(**fields)
+
+    def _add_number(self, fields: dict[str, Any], name: str, text: str, line: int) -> None:
+        field_type = next(field.type for field in msgspec.structs.fields(Step) if field.name == name)
+        try:
+            fields[name] = msgspec.convert(text, field_type, strict=False)
+        except msgspec.ValidationError as error:
+            self._problem(line, name, f"{error}, got {shown(text)}")
+
+
+def _plain(text: str) -> str:
+    """Lower case, and integers as integers: tables with gaps often hold 1.0 for 1."""
+    return text.lower().removesuffix(".0")

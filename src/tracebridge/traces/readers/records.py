@@ -1,0 +1,95 @@
+"""The runs of a foreign JSON file: an array of records, or one record a line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+
+from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.json_text import JsonTextError, decode_strictly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.model import Trace
+    from tracebridge.traces.problems import ProblemLog
+
+T = TypeVar("T")
+
+_split_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_skip_value = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class RecordError(ValueError):
+    """A record that is well-formed but means nothing: ``field`` says where, ``hint`` what to do."""
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.hint = hint
+
+
+class Record(NamedTuple):
+    """One run as it stands in the file: its text, and its place (``file[index]`` or ``file:line``)."""
+
+    data: msgspec.Raw | bytes
+    source: str
+    number: int
+
+
+def json_records(data: bytes, label: str) -> list[Record]:
+    """The elements of a JSON array, the lines of JSON Lines, or the one object that the file is.
+
+    Raises:
+        TraceError: the array does not decode as a whole.
+    """
+    if re.match(rb"\s*\[", data):
+        return number_records(decode_document(_split_array, data, label), label)
+    try:
+        _skip_value(data)
+    except (msgspec.MsgspecError, RecursionError):
+        lines = enumerate(data.split(b"\n"), 1)
+        return [Record(line, f"{label}:{number}", number) for number, line in lines if line.strip()]
+    return [Record(data, label, 0)]
+
+
+def number_records(parts: Iterable[msgspec.Raw], label: str) -> list[Record]:
+    """Elements of a JSON array as records; counting from 0, as in JSON paths."""
+    return [Record(part, f"{label}[{index}]", index) for index, part in enumerate(parts)]
+
+
+def decode_document(decode: Callable[[bytes], T], data: bytes, label: str) -> T:
+    """Decode a whole file.
+
+    Raises:
+        TraceError: with the line and column of what is wrong.
+    """
+    try:
+        return decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        location, message = Location(path=label), str(error)
+        try:
+            decode_strictly(data)
+        except JsonTextError as exact:
+            location, message = Location(path=label, line=exact.line, column=exact.column), str(exact)
+        raise TraceError(Problem(location=location, message=message)) from error
+
+
+def convert_records(
+    records: Iterable[Record], convert: Callable[[Record], Trace], file: InputFile, log: ProblemLog
+) -> Iterator[Trace]:
+    """The traces of the records that convert; the others go to the log."""
+    for record in records:
+        try:
+            decode_strictly(bytes(record.data))  # a key that stands twice would be taken silently otherwise
+            trace = convert(record)
+        except (JsonTextError, RecordError, msgspec.MsgspecError, RecursionError) as error:
+            field, hint = getattr(error, "field", None), getattr(error, "hint", None)
+            place = record.source.removeprefix(file.label).strip("[]:") or None
+            location = Location(path=file.label, record=place, field=field)
+            log.refuse(Problem(location=location, message=str(error), hint=hint))
+        else:
+            yield trace

@@ -1,0 +1,99 @@
+"""What the first bytes of a file look like, so that a format is recognised by content and not by extension."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+# The last alternative matches the opening quote of a string that the head cuts off: without it, every escaped quote
+# inside would be tried as a new opening quote and the scan would be quadratic.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],]|"', re.DOTALL)
+
+
+_OTHER_KINDS = {
+    "zip": "a zip archive",
+    "utf-16": "UTF-16 text, where UTF-8 is needed",
+    "binary": "binary data",
+    "empty": "nothing",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a file seems to hold.
+
+    Attributes:
+        kind: ``object`` (one JSON object, or the first of several), ``array`` (a JSON array), ``text``, ``zip``,
+            ``utf-16``, ``binary`` or ``empty``.
+        keys: the keys of the object, or of the array's first element; of a cut-off object those seen so far.
+        first_line: the first non-blank line of a text.
+    """
+
+    kind: Literal["object", "array", "text", "zip", "utf-16", "binary", "empty"]
+    keys: frozenset[str] = frozenset()
+    first_line: str = ""
+
+    def __str__(self) -> str:
+        if self.kind in ("object", "array"):
+            names = ", ".join(sorted(self.keys)[:12]) or "none"
+            what = "a JSON object" if self.kind == "object" else "a JSON array whose first element is an object"
+            return f"{what} with the keys {names}"
+        if self.kind == "text":
+            return f"text that starts {self.first_line[:60]!r}"
+        return _OTHER_KINDS[self.kind]
+
+
+@lru_cache(maxsize=2)
+def shape(head: bytes) -> Shape:
+    """The shape of a file that starts with ``head``; takes time linear in it."""
+    start = head.lstrip()
+    if not start:
+        return Shape(kind="empty")
+    if head.startswith(b"PK\x03\x04"):
+        return Shape(kind="zip")
+    if start[:1] in b"{[":
+        is_array = start.startswith(b"[")
+        return Shape(kind="array" if is_array else "object", keys=_keys(start, 2 if is_array else 1))
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Shape(kind="utf-16")
+    if b"\0" in head:
+        return Shape(kind="binary")
+    try:
+        line = start.split(b"\n", 1)[0].decode()
+    except UnicodeDecodeError:
+        return Shape(kind="binary")
+    return Shape(kind="text", first_line=line.rstrip())
+
+
+def _keys(head: bytes, level: int) -> frozenset[str]:
+    """The keys of the first object at nesting depth ``level``."""
+    keys = []
+    depth = 0
+    key_may_follow = False
+    for match in _TOKEN.finditer(head):
+        token = match[0]
+        if token in (b"{", b"["):
+            depth += 1
+            key_may_follow = depth == level and token == b"{"
+            if depth == level and token == b"[":
+                break
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if depth < level:
+                break
+        elif token == b",":
+            key_may_follow = depth == level
+        elif token == b'"':
+            break
+        elif key_may_follow and depth == level:
+            key_may_follow = False
+            try:
+                keys.append(json.loads(token))
+            except ValueError:
+                break
+    return frozenset(keys)

@@ -1,0 +1,180 @@
+"""What a corpus holds, counted in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracebridge.errors import NothingToCheckError
+from tracebridge.traces.model import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tracebridge.traces.model import Trace
+
+MAX_NAMES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCount:
+    """How often a step occurs, and how often with an error."""
+
+    n: int
+    n_errors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSummary:
+    """Counts over a corpus.
+
+    Attributes:
+        n_runs: runs.
+        n_steps: steps of all runs.
+        outcomes: runs by outcome, in the order success, failure, censored.
+        terminations: runs by termination reason; those that have none are not in it.
+        length_min: steps of the shortest run.
+        length_median: the median number of steps, the mean of the middle two for an even number of runs.
+        length_mean: steps per run.
+        length_max: steps of the longest run.
+        lengths: runs by number of steps.
+        steps: by step name, the most frequent first.
+        n_other_names_steps: steps whose names came after the first 10,000 different ones, counted together.
+        n_tasks: different tasks.
+        runs_per_task: tasks by their number of runs.
+        n_without_task: runs that name no task.
+        models: runs by model; those that name none are not in it.
+    """
+
+    n_runs: int
+    n_steps: int
+    outcomes: Mapping[str, int]
+    terminations: Mapping[str, int]
+    length_min: int
+    length_median: float
+    length_mean: float
+    length_max: int
+    lengths: Mapping[int, int]
+    steps: Mapping[str, StepCount]
+    n_other_names_steps: int
+    n_tasks: int
+    runs_per_task: Mapping[int, int]
+    n_without_task: int
+    models: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "schema_version": 1,
+            "n_runs": self.n_runs,
+            "n_steps": self.n_steps,
+            "outcomes": dict(self.outcomes),
+            "terminations": dict(self.terminations),
+            "length": {
+                "min": self.length_min,
+                "median": self.length_median,
+                "mean": self.length_mean,
+                "max": self.length_max,
+            },
+            "lengths": {str(length): runs for length, runs in self.lengths.items()},
+            "steps": {name: {"n": count.n, "n_errors": count.n_errors} for name, count in self.steps.items()},
+            "n_other_names_steps": self.n_other_names_steps,
+            "n_tasks": self.n_tasks,
+            "runs_per_task": {str(runs): tasks for runs, tasks in self.runs_per_task.items()},
+            "n_without_task": self.n_without_task,
+            "models": dict(self.models),
+        }
+
+
+class TraceTally:
+    """Counts traces as they pass by, on their way to something else.
+
+    Memory is bounded by the tasks, by 10,000 step names, and by the different run lengths (of which there are at most
+    about the square root of twice the number of steps).
+    """
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[Outcome] = Counter()
+        self._terminations: Counter[str] = Counter()
+        self._lengths: Counter[int] = Counter()
+        self._names: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._tasks: Counter[str] = Counter()
+        self._models: Counter[str] = Counter()
+        self._n_other = 0
+
+    def add(self, trace: Trace) -> Trace:
+        """Count a trace, and hand it on."""
+        self._outcomes[trace.outcome] += 1
+        self._lengths[len(trace.steps)] += 1
+        if trace.termination is not None:
+            self._terminations[trace.termination] += 1
+        if trace.task_id is not None:
+            self._tasks[trace.task_id] += 1
+        if trace.model is not None:
+            self._models[trace.model] += 1
+        names, errors = self._names, self._errors
+        for step in trace.steps:
+            name = step.name
+            if name not in names and len(names) >= MAX_NAMES:
+                self._n_other += 1
+                continue
+            names[name] += 1
+            if step.error:
+                errors[name] += 1
+        return trace
+
+    def summary(self) -> TraceSummary:
+        """The counts so far.
+
+        Raises:
+            NothingToCheckError: no trace has been counted.
+        """
+        lengths = self._lengths
+        n_runs = self._outcomes.total()
+        if not n_runs:
+            raise NothingToCheckError("there is no run to summarise")
+        n_steps = sum(length * runs for length, runs in lengths.items())
+        return TraceSummary(
+            n_runs=n_runs,
+            n_steps=n_steps,
+            outcomes={outcome.value: self._outcomes[outcome] for outcome in Outcome},
+            terminations=_by_frequency(self._terminations),
+            length_min=min(lengths),
+            length_median=(_kth_length(lengths, (n_runs - 1) // 2) + _kth_length(lengths, n_runs // 2)) / 2,
+            length_mean=n_steps / n_runs,
+            length_max=max(lengths),
+            lengths=dict(sorted(lengths.items())),
+            steps={name: StepCount(n=n, n_errors=self._errors[name]) for name, n in _by_frequency(self._names).items()},
+            n_other_names_steps=self._n_other,
+            n_tasks=len(self._tasks),
+            runs_per_task=dict(sorted(Counter(self._tasks.values()).items())),
+            n_without_task=n_runs - self._tasks.total(),
+            models=_by_frequency(self._models),
+        )
+
+
+def summarize(traces: Iterable[Trace]) -> TraceSummary:
+    """Count a corpus in one pass, in the memory that :class:`TraceTally` takes.
+
+    Raises:
+        NothingToCheckError: there is no run.
+    """
+    tally = TraceTally()
+    for trace in traces:
+        tally.add(trace)
+    return tally.summary()
+
+
+def _by_frequency(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kth_length(lengths: Mapping[int, int], k: int) -> int:
+    """The k-th smallest run length, from 0."""
+    for length, runs in sorted(lengths.items()):
+        if k < runs:
+            return length
+        k -= runs
+    raise IndexError(k)

@@ -1,0 +1,216 @@
+"""The shared path from operators to verdicts, with an engine whose answers are laid down."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tracebridge.agreement import compare_property
+from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector
+from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.result import Verdict
+from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.errors import EngineError, ModelError, UnsupportedError
+from tracebridge.pctl import parse_properties
+
+THIRD = Fraction(1, 3)
+
+
+def chain() -> MarkovChain:
+    """Two start states, a (1/3) and b (2/3), that end in c."""
+    rows = [{2: Fraction(1)}, {2: Fraction(1)}, {2: Fraction(1)}]
+    return MarkovChain(
+        states=("a", "b", "c"),
+        transitions=RationalMatrix.from_rows(rows),
+        initial=RationalVector.from_fractions([THIRD, 2 * THIRD, 0]),
+        labels={"early": np.array([True, True, False])},
+    )
+
+
+class Told:
+    """An engine that answers every operator with the same values, and remembers what it was asked."""
+
+    name = "told"
+
+    def __init__(self, values: EnclosureVector | Exception) -> None:
+        self.values = values
+        self.exact = isinstance(values, EnclosureVector) and values.exact
+        self.asked: list[list[list[bool]]] = []
+
+    def evaluate(self, operator, holds):
+        if isinstance(self.values, Exception):
+            raise self.values
+        path = getattr(operator, "path", operator)
+        operands = [getattr(path, name) for name in ("left", "right", "operand") if hasattr(path, name)]
+        self.asked.append([holds(operand).tolist() for operand in operands])
+        return self.values
+
+
+def exactly(*values: Fraction | int) -> EnclosureVector:
+    return EnclosureVector.from_fractions([Fraction(value) for value in values])
+
+
+def within(*bounds: tuple[float, float, float]) -> EnclosureVector:
+    value, lower, upper = (np.array(column) for column in zip(*bounds, strict=True))
+    return EnclosureVector.from_bounds(value, lower, upper)
+
+
+def run(text: str, values: EnclosureVector | Exception):
+    engine = Told(values)
+    (property_,) = parse_properties(text).properties
+    return PropertyChecker(chain(), engine).check(property_), engine
+
+
+def test_a_top_level_value_is_the_mean_over_the_start():
+    result, _ = run('P=? [ F "c" ]', exactly(Fraction(1, 2), Fraction(1, 4), 1))
+    assert result.verdict is None
+    assert result.value is not None
+    assert result.value.value == THIRD * Fraction(1, 2) + 2 * THIRD * Fraction(1, 4)
+
+
+def test_arithmetic_acts_on_the_mean_and_not_in_each_state():
+    result, _ = run('pow(P=? [ F "c" ], 2)', exactly(1, 0, 1))
+    assert result.value is not None
+    assert result.value.value == THIRD**2  # the mean of squares would be 1/3
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict"),
+    [
+        (">=1/3", Verdict.SATISFIED),
+        (">1/3", Verdict.VIOLATED),
+        ("<=1/3", Verdict.SATISFIED),
+        ("<1/3", Verdict.VIOLATED),
+    ],
+)
+def test_a_threshold_is_judged_on_the_exact_mean(bound, verdict):
+    result, _ = run(f'P{bound} [ F "c" ]', exactly(1, 0, 1))
+    assert result.verdict is verdict
+    assert result.value is not None
+    assert result.value.value == THIRD
+
+
+def test_a_threshold_inside_the_bounds_is_undecided():
+    result, _ = run('P>=0.5 [ F "c" ]', within((0.5, 0.4, 0.6), (0.5, 0.4, 0.6), (1, 1, 1)))
+    assert result.verdict is Verdict.UNDECIDED
+    result, _ = run('P>=0.3 [ F "c" ]', within((0.5, 0.4, 0.6), (0.5, 0.4, 0.6), (1, 1, 1)))
+    assert result.verdict is Verdict.SATISFIED
+
+
+def test_nested_operators_are_per_state():
+    _, engine = run('P=? [ F P>=0.5 [ X "c" ] ]', exactly(1, 0, Fraction(1, 2)))
+    assert engine.asked[0] == [[False, False, True]]  # the inner operand "c"
+    assert engine.asked[1] == [[True, False, True]]  # where the inner value is at least 1/2, not its mean
+
+
+def test_an_undecided_inner_threshold_bounds_the_outer_value_from_both_sides():
+    _, engine = run('P=? [ F P>=0.5 [ X "c" ] ]', within((0.5, 0.4, 0.6), (0, 0, 0), (1, 1, 1)))
+    assert engine.asked[1:] == [[[False, False, True]], [[True, False, True]]]
+
+
+def test_booleans_are_three_valued():
+    unsure = within((0.5, 0.4, 0.6), (0.5, 0.4, 0.6), (1, 1, 1))
+    assert run('P>=0.5 [ F "c" ] | P>=0.1 [ F "c" ]', unsure)[0].verdict is Verdict.SATISFIED
+    assert run('P>=0.5 [ F "c" ] & P<0.1 [ F "c" ]', unsure)[0].verdict is Verdict.VIOLATED
+    assert run('P>=0.5 [ F "c" ] & P>=0.1 [ F "c" ]', unsure)[0].verdict is Verdict.UNDECIDED
+    assert run('!(P>=0.5 [ F "c" ])', unsure)[0].verdict is Verdict.UNDECIDED
+    assert run('P>=0.5 [ F "c" ] => P>=0.1 [ F "c" ]', unsure)[0].verdict is Verdict.SATISFIED
+    assert run('P>=0.2 [ F "c" ] <=> P>=0.1 [ F "c" ]', unsure)[0].verdict is Verdict.SATISFIED
+
+
+def test_a_label_at_the_start_needs_all_start_states():
+    values = exactly(1, 1, 1)
+    assert run('"early"', values)[0].verdict is Verdict.SATISFIED
+    assert run('"c"', values)[0].verdict is Verdict.VIOLATED
+    assert run('"a"', values)[0].verdict is Verdict.UNDECIDED
+    assert run('"init"', values)[0].verdict is Verdict.SATISFIED
+
+
+def test_conditionals_and_functions():
+    values = exactly(Fraction(1, 4), Fraction(1, 4), 1)
+    assert run('P>=0.2 [ F "c" ] ? 1 : 0', values)[0].value.value == 1
+    assert run('max(P=? [ F "c" ], 1/2) + min(1, 2, 3)', values)[0].value.value == Fraction(3, 2)
+    assert run('1 - pow(1 - P=? [ F "c" ], 2)', values)[0].value.value == 1 - Fraction(9, 16)
+
+
+def test_dividing_by_zero_is_undefined_and_not_zero():
+    result, _ = run('P=? [ F "c" ] / P=? [ F "a" ]', exactly(0, 0, 0))
+    assert result.verdict is Verdict.UNDECIDED
+    assert result.value is None
+    assert "undefined" in (result.reason or "")
+
+
+def test_engine_failures_become_results_that_say_so():
+    result, _ = run('P=? [ F "c" ]', UnsupportedError("not here"))
+    assert (result.verdict, result.reason) == (Verdict.UNSUPPORTED, "not here")
+    result, _ = run('P=? [ F "c" ]', EngineError("crashed"))
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "crashed")
+
+
+def test_an_unknown_label_names_its_neighbours():
+    with pytest.raises(ModelError, match='did you mean "early"'):
+        run('P=? [ F "earlz" ]', exactly(1, 1, 1))
+
+
+def pair(one: EnclosureVector, other: EnclosureVector, text: str = 'P=? [ F "c" ]'):
+    (property_,) = parse_properties(text).properties
+    return compare_property([PropertyChecker(chain(), Told(values)).check(property_) for values in (one, other)])
+
+
+def test_equal_rationals_agree_and_unequal_ones_do_not_however_close():
+    agreement = pair(exactly(1, 0, 1), exactly(1, 0, 1))
+    assert (agreement.agree, agreement.gap, agreement.exit_code) == (True, 0.0, 0)
+    near = Fraction(1) - Fraction(1, 10**40)
+    agreement = pair(exactly(1, 0, 1), exactly(near, 0, 1))
+    assert agreement.agree is False
+    assert agreement.gap is not None
+    assert agreement.gap > 0
+    assert agreement.exit_code == 6
+
+
+def test_doubles_agree_if_their_bounds_meet_in_every_state():
+    one = within((0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (1, 1, 1))
+    close = within((0.5 + 1e-12, 0.5 - 1e-9, 0.5 + 1e-9), (0.0, 0.0, 0.0), (1, 1, 1))
+    agreement = pair(one, close)
+    assert agreement.agree is True
+    assert agreement.gap == pytest.approx(1e-12, rel=1e-3)
+    away = within((0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (0.9, 0.9, 0.9))  # differs only in a state without initial mass
+    assert pair(one, away).agree is False
+
+
+def test_a_rational_is_held_against_the_other_engines_bounds():
+    assert pair(exactly(THIRD, 0, 1), within((1 / 3, 0.333, 0.334), (0.0, 0.0, 0.0), (1, 1, 1))).agree is True
+    assert pair(exactly(THIRD, 0, 1), within((0.34, 0.339, 0.341), (0.0, 0.0, 0.0), (1, 1, 1))).agree is False
+
+
+def test_infinite_rewards_are_equal():
+    infinite = within((np.inf, np.inf, np.inf), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    assert pair(infinite, infinite).gap == 0.0
+
+
+def test_one_engine_alone_is_said():
+    (property_,) = parse_properties('P>=0.1 [ F "c" ]').properties
+    checked = [
+        PropertyChecker(chain(), Told(values)).check(property_) for values in (exactly(1, 1, 1), UnsupportedError("no"))
+    ]
+    agreement = compare_property(checked)
+    assert agreement.verdict is Verdict.SATISFIED
+    assert agreement.agree is None
+    assert "single engine" in (agreement.reason or "")
+
+
+def test_a_failed_engine_does_not_pass():
+    (property_,) = parse_properties('P>=0.1 [ F "c" ]').properties
+    checked = [
+        PropertyChecker(chain(), Told(values)).check(property_) for values in (exactly(1, 1, 1), EngineError("no"))
+    ]
+    assert compare_property(checked).exit_code == 4
+
+
+def test_credible_without_counts_is_undecided():
+    text = '//@ credible 0.95\n"x": P>=0.1 [ F "c" ];'
+    agreement = pair(exactly(1, 1, 1), exactly(1, 1, 1), text)
+    assert agreement.verdict is Verdict.UNDECIDED
+    assert "credible 0.95" in (agreement.reason or "")

@@ -1,0 +1,186 @@
+"""The worker's end of the protocol, with messages that no client of ours would send."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracebridge.checking import worker
+from tracebridge.checking.worker import (
+    LENGTH,
+    MAX_MESSAGE,
+    AskVersion,
+    Evaluate,
+    Failure,
+    Loaded,
+    LoadModel,
+    Reply,
+    Values,
+    Version,
+    WorkerError,
+    pack_mask,
+    pack_rational,
+    unpack_mask,
+    unpack_rational,
+)
+
+pytestmark = [
+    pytest.mark.storm,
+    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
+]
+
+
+@dataclass
+class Pipes:
+    """A worker process seen through its bare pipes."""
+
+    process: subprocess.Popen[bytes]
+    requests: int
+    replies: int
+
+    def send(self, body: bytes) -> None:
+        os.write(self.requests, LENGTH.pack(len(body)) + body)
+
+    def receive(self) -> Reply:
+        (length,) = LENGTH.unpack(os.read(self.replies, LENGTH.size))
+        reply: Reply = msgspec.msgpack.decode(os.read(self.replies, length), type=Reply)
+        return reply
+
+    def ask(self, request: object) -> Reply:
+        self.send(msgspec.msgpack.encode(request))
+        return self.receive()
+
+
+@pytest.fixture(scope="module")
+def pipes() -> Iterator[Pipes]:
+    yield from worker_process()
+
+
+@pytest.fixture
+def doomed() -> Iterator[Pipes]:
+    yield from worker_process()
+
+
+def worker_process() -> Iterator[Pipes]:
+    inner_read, requests = os.pipe()
+    replies, inner_write = os.pipe()
+    command = [sys.executable, "-P", worker.__file__, str(inner_read), str(inner_write)]
+    process = subprocess.Popen(
+        command, pass_fds=(inner_read, inner_write), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    os.close(inner_read)
+    os.close(inner_write)
+    opened = Pipes(process, requests, replies)
+    yield opened
+    if process.poll() is None:
+        os.close(requests)
+        assert process.wait(timeout=30) == 0  # a closed pipe is the way to end it
+    else:
+        os.close(requests)
+    os.close(replies)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def model(**changes: object) -> LoadModel:
+    two = np.eye(2)
+    fields = {
+        "model": 0,
+        "indptr": np.array([0, 1, 2], dtype="<i8").tobytes(),
+        "indices": np.array([1, 1], dtype="<i8").tobytes(),
+        "values": np.ones(2).tobytes(),
+        "initial": pack_mask(two[0] == 1),
+        "rewards": [],
+        "forget": [],
+    }
+    return LoadModel(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_malformed_messages_are_answered_and_survived(pipes: Pipes) -> None:
+    for body in (b"", b"\xc1garbage", msgspec.msgpack.encode({"type": "Evaluate"}), msgspec.msgpack.encode([1, 2])):
+        pipes.send(body)
+        reply = pipes.receive()
+        assert isinstance(reply, Failure)
+        assert reply.kind == "protocol"
+    assert isinstance(pipes.ask(AskVersion()), Version)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indices": np.array([1, 7], dtype="<i8").tobytes()},
+        {"indices": np.array([-1, 1], dtype="<i8").tobytes()},
+        {"indices": b"\x00"},
+        {"indptr": np.array([0, 1, 9], dtype="<i8").tobytes()},
+        {"indptr": np.array([0, 3, 2], dtype="<i8").tobytes()},
+        {"indptr": np.array([1, 1, 2], dtype="<i8").tobytes()},
+        {"indptr": b""},
+        {"values": np.ones(3).tobytes()},
+        {"values": ["1/1", "zebra"]},
+        {"values": ["1/1", "1/0"]},
+        {"initial": b""},
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(pipes: Pipes, changes: dict[str, object]) -> None:
+    reply = pipes.ask(model(**changes))
+    assert isinstance(reply, Failure)
+    assert reply.kind == "protocol"
+    assert pipes.ask(model()) == Loaded()
+
+
+def test_evaluation_checks_its_request(pipes: Pipes) -> None:
+    assert pipes.ask(model()) == Loaded()
+    target = [pack_mask(np.array([False, True]))]
+    answer = pipes.ask(Evaluate(0, 'P=? [ F "a0" ]', "elimination", target))
+    assert isinstance(answer, Values)
+    assert answer.values == np.ones(2).tobytes()
+    for request, kind in (
+        (Evaluate(5, 'P=? [ F "a0" ]', "elimination", target), "protocol"),
+        (Evaluate(0, 'P=? [ F "a0" ]', "exact", target), "protocol"),
+        (Evaluate(0, 'P=? [ F "a0" ]', "elimination", [b"", b""]), "protocol"),
+        (Evaluate(0, 'P=? [ F "a0" ]', "elimination", target * 3), "protocol"),
+        (Evaluate(0, "P=? [ F true ]", "elimination", [], reward=np.ones(3).tobytes()), "protocol"),
+        (Evaluate(0, "P=? [ F true ]; P=? [ F true ]", "elimination", []), "protocol"),
+        (Evaluate(0, 'P=? [ F "missing" ]', "elimination", []), "storm"),
+        (Evaluate(0, "P=? [", "elimination", []), "property"),
+        (Evaluate(0, 'R{"v"}=? [ F<=3 "a0" ]', "elimination", target, reward=np.ones(2).tobytes()), "storm"),
+    ):
+        reply = pipes.ask(request)
+        assert isinstance(reply, Failure), request
+        assert reply.kind == kind, reply
+    assert "gave no result" in reply.message  # Storm's None
+
+
+def test_a_message_that_is_too_long_ends_the_process(doomed: Pipes) -> None:
+    os.write(doomed.requests, LENGTH.pack(MAX_MESSAGE + 1))
+    assert doomed.process.wait(timeout=30) == 1
+    assert doomed.process.stdout is not None
+    assert b"too long" in doomed.process.stdout.read()
+
+
+@given(st.fractions())
+def test_rationals_round_trip(value: Fraction) -> None:
+    assert unpack_rational(pack_rational(value)) == value
+
+
+def test_rationals_have_no_limit_on_digits() -> None:
+    value = Fraction(3**20_000, 2**30_000)
+    assert unpack_rational(pack_rational(value)) == value
+
+
+@given(st.lists(st.booleans(), min_size=1))
+def test_masks_round_trip(mask: list[bool]) -> None:
+    assert unpack_mask(pack_mask(np.array(mask)), len(mask)).tolist() == mask
+    with pytest.raises(WorkerError, match="does not fit"):
+        unpack_mask(pack_mask(np.array(mask)), len(mask) + 8)

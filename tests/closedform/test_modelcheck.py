@@ -1,0 +1,384 @@
+"""The operators against independent answers, in both arithmetics."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.closedform.reference import Reference
+from tests.closedform.strategies import (
+    bounded_probabilities,
+    chains,
+    number,
+    operators,
+    rewards,
+    unbounded_probabilities,
+)
+
+from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.closedform.arithmetic import MAX_STEPS, ExactArithmetic, FloatArithmetic
+from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.modelcheck import evaluate_operator, rounding_amplification
+from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.pctl.ast import (
+    CumulativeReward,
+    Eventually,
+    Formula,
+    Globally,
+    InstantaneousReward,
+    Label,
+    LongRunReward,
+    Next,
+    Number,
+    Operator,
+    Probability,
+    ReachReward,
+    Reward,
+    SteadyState,
+    StepBound,
+    Until,
+)
+
+
+def values(chain: MarkovChain, operator: Operator, *, exact: bool) -> EnclosureVector:
+    def holds(formula: Formula) -> np.ndarray:
+        assert isinstance(formula, Label)
+        return chain.label(formula.name)
+
+    arithmetic = ExactArithmetic(chain) if exact else FloatArithmetic(chain)
+    return evaluate_operator(arithmetic, operator, holds)
+
+
+def amplification(chain: MarkovChain, operator: Operator) -> float:
+    return rounding_amplification(chain, operator, lambda formula: chain.label(formula.name))
+
+
+def make_chain(
+    rows: list[dict[int, Fraction]], cost: list[Fraction | int] | None = None, **labels: set[int]
+) -> MarkovChain:
+    n = len(rows)
+    return MarkovChain(
+        states=tuple(f"s{i}" for i in range(n)),
+        transitions=RationalMatrix.from_rows(rows),
+        initial=RationalVector.from_fractions([Fraction(int(i == 0)) for i in range(n)]),
+        labels={name: np.array([i in held for i in range(n)]) for name, held in labels.items()},
+        rewards={} if cost is None else {"cost": RewardStructure.from_fractions(cost)},
+    )
+
+
+def until(k: int | None = None) -> Probability:
+    return Probability(Eventually(Label("goal"), None if k is None else StepBound(upper=number(k))))
+
+
+class TestAgainstIndependentAnswers:
+    @staticmethod
+    def check(chain: MarkovChain, operator: Operator, width: float) -> None:
+        truth = Reference(chain).value(operator)
+        assert list(values(chain, operator, exact=True).value) == truth
+        enclosed = values(chain, operator, exact=False)
+        for state, (lower, upper, true) in enumerate(zip(enclosed.lower, enclosed.upper, truth, strict=True)):
+            assert lower <= true <= upper, (state, operator)
+            if math.isfinite(true):
+                assert upper - lower <= width * true, (state, operator)
+
+    @given(chains(max_states=4), bounded_probabilities())
+    @settings(max_examples=100, deadline=None)
+    def test_bounded_probabilities(self, chain: MarkovChain, operator: Probability) -> None:
+        self.check(chain, operator, 1e-13)
+
+    @given(chains(), unbounded_probabilities())
+    @settings(max_examples=100, deadline=None)
+    def test_unbounded_probabilities(self, chain: MarkovChain, operator: Probability) -> None:
+        self.check(chain, operator, 1e-13)
+
+    @given(chains(max_states=5), rewards())
+    @settings(max_examples=100, deadline=None)
+    def test_rewards(self, chain: MarkovChain, operator: Reward) -> None:
+        self.check(chain, operator, 1e-13)
+
+    @given(chains())
+    @settings(max_examples=60, deadline=None)
+    def test_long_run_fraction(self, chain: MarkovChain) -> None:
+        self.check(chain, SteadyState(Label("a")), 1e-13)
+
+    @given(chains(max_states=4, exact=False), operators())
+    @settings(max_examples=100, deadline=None)
+    def test_rows_of_doubles_denote_themselves_over_their_sum(self, chain: MarkovChain, operator: Operator) -> None:
+        self.check(chain, operator, 1e-13)
+
+
+class TestGolden:
+    def chain_g(self) -> MarkovChain:
+        tenth = Fraction(1, 10)
+        rows = [
+            {0: tenth, 1: 5 * tenth, 2: 4 * tenth},
+            {0: tenth, 1: 2 * tenth, 2: 3 * tenth, 3: 3 * tenth, 4: tenth},
+            {1: tenth, 2: 6 * tenth, 4: 3 * tenth},
+            {3: Fraction(1)},
+            {4: Fraction(1)},
+        ]
+        return make_chain(rows, [1, 1, 1, 0, 0], goal={3}, bad={4}, end={3, 4})
+
+    def test_absorption_of_the_worked_example(self) -> None:
+        found = values(self.chain_g(), until(), exact=True).value.tolist()
+        assert found == [Fraction(24, 79), Fraction(36, 79), Fraction(9, 79), 1, 0]
+
+    def test_expected_steps_of_the_worked_example(self) -> None:
+        found = values(self.chain_g(), Reward(ReachReward(Label("end"))), exact=True).value.tolist()
+        assert found == [Fraction(1000, 237), Fraction(710, 237), Fraction(770, 237), 0, 0]
+
+    def test_budgets_of_the_worked_example(self) -> None:
+        expected = ["0", "0", "0.15", "0.207", "0.2403", "0.26088", "0.274437"]
+        for d, printed in enumerate(expected):
+            assert values(self.chain_g(), until(d), exact=True)[0].value == Fraction(printed)
+
+    @pytest.mark.parametrize("digits", [12, 15])
+    def test_sticky_state_has_exactly_even_odds(self, digits: int) -> None:
+        leave = Fraction(1, 10**digits)
+        rows = [{0: 1 - leave, 1: leave / 2, 2: leave / 2}, {1: Fraction(1)}, {2: Fraction(1)}]
+        found = values(make_chain(rows, goal={1}), until(), exact=False)[0]
+        assert (found.lower, found.value, found.upper) == (0.5, 0.5, 0.5)
+
+    def test_sticky_state_of_doubles(self) -> None:
+        """In doubles 1 - 1e-15 is off by 5 % of 1e-15: the odds depend on the exits alone."""
+        chain = MarkovChain(
+            states=("s", "yes", "no"),
+            transitions=np.array([[1 - 1e-15, 5e-16, 5e-16], [0, 1, 0], [0, 0, 1]]),
+            initial=np.array([1.0, 0, 0]),
+            labels={"goal": np.array([False, True, False])},
+        )
+        assert values(chain, until(), exact=False)[0].value == 0.5
+
+    def test_nearly_decomposable_pair(self) -> None:
+        """Two states that pass on to each other and leave with 1e-18: out of either, equally often."""
+        out = Fraction(1, 10**18)
+        rows = [{1: 1 - out, 2: out}, {0: 1 - out, 3: out}, {2: Fraction(1)}, {3: Fraction(1)}]
+        chain = make_chain(rows, [1, 1, 0, 0], goal={2}, end={2, 3})
+        found = values(chain, until(), exact=False)
+        assert Fraction(found.lower[0]) <= 1 / (2 - out) <= Fraction(found.upper[0])
+        assert found[0].width <= 2**-52
+        steps = values(chain, Reward(ReachReward(Label("end"))), exact=False)[0]
+        assert steps.lower <= 10**18 <= steps.upper
+        assert steps.width <= 256
+
+    def test_ruin_of_a_gambler_with_a_thousand(self) -> None:
+        n = 1000
+        half = Fraction(1, 2)
+        fair = [{0: Fraction(1)}, *({i - 1: half, i + 1: half} for i in range(1, n)), {n: Fraction(1)}]
+        chain = make_chain(fair, [0, *[1] * (n - 1), 0], goal={n}, end={0, n})
+        win = values(chain, until(), exact=False)
+        duration = values(chain, Reward(ReachReward(Label("end"))), exact=False)
+        for i in range(n + 1):
+            assert win.lower[i] <= Fraction(i, n) <= win.upper[i]
+            assert duration.lower[i] <= i * (n - i) <= duration.upper[i]
+        assert np.all(win.upper - win.lower <= 2**-51 * win.value)
+        assert np.all(duration.upper - duration.lower <= 2**-51 * duration.value)
+
+    def test_ruin_against_the_odds_keeps_small_probabilities(self) -> None:
+        n, up, down = 600, Fraction(2, 5), Fraction(3, 5)
+        rows = [{0: Fraction(1)}, *({i - 1: down, i + 1: up} for i in range(1, n)), {n: Fraction(1)}]
+        win = values(make_chain(rows, goal={n}), until(), exact=False)
+        ratio = down / up
+        for i in (1, 2, 300, 599):
+            true = (ratio**i - 1) / (ratio**n - 1)
+            assert Fraction(win.lower[i]) <= true <= Fraction(win.upper[i])
+            assert win[i].width <= 2**-51 * win.value[i]
+
+    def test_defective_pipeline(self) -> None:
+        """Five equal stages in a row, a matrix that cannot be diagonalised: (.38 / .4)^5 succeed."""
+        stay, fail = Fraction(3, 5), Fraction(1, 50)
+        rows = [{i: stay, i + 1: 1 - stay - fail, 6: fail} for i in range(5)]
+        chain = make_chain([*rows, {5: Fraction(1)}, {6: Fraction(1)}], goal={5})
+        true = Fraction(19, 20) ** 5
+        assert values(chain, until(), exact=True)[0].value == true
+        gap = [true - values(chain, until(d), exact=True)[0].value for d in (24, 25)]
+        assert gap[1] <= Fraction(1, 100) < gap[0]
+
+    def test_small_chance_of_staying_keeps_relative_accuracy(self) -> None:
+        """G<=k of a state left with probability 1 - 1e-9 is 1e-9^k; as a complement it would be noise."""
+        small = Fraction(1, 10**9)
+        chain = make_chain([{0: small, 1: 1 - small}, {1: Fraction(1)}], goal={0})
+        found = values(chain, Probability(Globally(Label("goal"), StepBound(upper=number(8)))), exact=False)[0]
+        assert Fraction(found.lower) <= small**8 <= Fraction(found.upper)
+        assert found.width <= 2e-14 * found.value
+
+    def test_periodic_class(self) -> None:
+        one = Fraction(1)
+        chain = make_chain([{1: one}, {2: one}, {0: one}], [1, 2, 6], goal={1})
+        assert values(chain, Reward(LongRunReward()), exact=True).value.tolist() == [3, 3, 3]
+        assert values(chain, SteadyState(Label("goal")), exact=True).value.tolist() == [Fraction(1, 3)] * 3
+
+
+class TestManySteps:
+    def test_a_power_takes_the_place_of_a_trillion_steps(self) -> None:
+        leave = Fraction(1, 10**12)
+        chain = make_chain([{0: 1 - leave, 1: leave}, {1: Fraction(1)}], [1, 0], goal={1})
+        k = 10**12
+        found = values(chain, until(k), exact=False)[0]
+        assert found.width <= 2.3e-16
+        assert found.value == pytest.approx(-math.expm1(k * math.log1p(-1e-12)), rel=1e-15)
+        collected = values(chain, Reward(CumulativeReward(number(k))), exact=False)[0]
+        assert collected.value == pytest.approx(1e12 * -math.expm1(k * math.log1p(-1e-12)), rel=1e-14)
+        at_end = values(chain, Reward(InstantaneousReward(number(k))), exact=False)[0]
+        assert at_end.value == pytest.approx(math.exp(k * math.log1p(-1e-12)), rel=1e-14)
+
+    def test_large_sticky_chains_are_bounded_by_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tracebridge.closedform.arithmetic.MAX_STEPS", 50)
+        monkeypatch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 0)
+        leave = Fraction(1, 100)
+        rows = [{0: 1 - leave, 1: leave / 2, 2: leave / 2}, {1: Fraction(1)}, {2: Fraction(1)}]
+        chain = make_chain(rows, [1, 0, 0], goal={1}, stay={0})
+        left = (1 - leave) ** 200
+        rising = values(chain, until(200), exact=False)[0]
+        assert rising.lower <= (1 - left) / 2 <= rising.upper <= 0.5
+        assert rising.lower >= (1 - (1 - leave) ** 50) / 2 * (1 - Fraction(1, 10**9))
+        falling = values(chain, Probability(Globally(Label("stay"), StepBound(upper=number(200)))), exact=False)[0]
+        assert falling.lower <= left <= falling.upper <= 0.61
+        cost = values(chain, Reward(CumulativeReward(number(200))), exact=False)[0]
+        assert cost.lower <= 100 * (1 - left) <= cost.upper <= 100.001
+        instant = values(chain, Reward(InstantaneousReward(number(200))), exact=False)[0]
+        assert instant.lower <= left <= instant.upper
+
+    @given(chains(max_states=5), st.integers(5, 60), st.booleans(), st.integers(0, 4))
+    @settings(max_examples=80, deadline=None)
+    def test_powers_and_steps_agree_with_rationals(self, chain: MarkovChain, k: int, powers: bool, which: int) -> None:
+        bound = StepBound(lower=number(k // 3), upper=number(k))
+        operator: Operator = [
+            Probability(Eventually(Label("a"), bound)),
+            Probability(Globally(Label("a"), bound)),
+            Probability(Until(Label("a"), Label("b"), bound)),
+            Reward(CumulativeReward(number(k))),
+            Reward(InstantaneousReward(number(k))),
+        ][which]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 128 if powers else 0)
+            found = values(chain, operator, exact=False)
+        for i, true in enumerate(values(chain, operator, exact=True).value):
+            assert found.lower[i] <= true <= found.upper[i]
+            assert found[i].width <= 1e-13 * true
+            if true == 0 or (true == 1 and isinstance(operator, Probability)):
+                assert found.lower[i] == found.upper[i]
+
+    def test_fixed_points_end_the_loop(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 0)
+        chain = make_chain([{0: Fraction(1, 2), 1: Fraction(1, 2)}, {1: Fraction(1)}], goal={1})
+        found = values(chain, until(MAX_STEPS), exact=False)[0]
+        assert found.upper == 1
+        assert found.lower > 1 - 1e-14
+
+    def test_exact_work_is_limited(self) -> None:
+        chain = make_chain([{0: Fraction(2, 3), 1: Fraction(1, 3)}, {1: Fraction(1)}], goal={1})
+        with pytest.raises(UnsupportedError, match="too much work"):
+            values(chain, until(10**8), exact=True)
+
+
+class TestSteps:
+    chain = make_chain([{0: Fraction(1, 2), 1: Fraction(1, 2)}, {1: Fraction(1)}], [1, 0], goal={1})
+
+    @pytest.mark.parametrize(
+        "literal", [Number(Fraction(5, 2), False), Number(Fraction(2), False), Number(Fraction(-1), True)]
+    )
+    def test_bounds_that_are_no_counts(self, literal: Number) -> None:
+        with pytest.raises(PropertyError, match="is not a number of steps"):
+            values(self.chain, Probability(Eventually(Label("goal"), StepBound(upper=literal))), exact=False)
+        with pytest.raises(PropertyError, match="is not a number of steps"):
+            values(self.chain, Reward(InstantaneousReward(literal)), exact=False)
+
+    @pytest.mark.parametrize("exact", [False, True])
+    def test_an_empty_window(self, exact: bool) -> None:
+        empty = StepBound(lower=number(2), upper=number(1))
+        assert values(self.chain, Probability(Eventually(Label("goal"), empty)), exact=exact)[1].value == 0
+        assert values(self.chain, Probability(Globally(Label("goal"), empty)), exact=exact)[0].value == 1
+
+    def test_a_strict_reward_bound_of_zero(self) -> None:
+        with pytest.raises(PropertyError, match="C<0"):
+            values(self.chain, Reward(CumulativeReward(number(0), strict=True)), exact=False)
+
+
+class TestRewardStructures:
+    def chain(self, *names: str) -> MarkovChain:
+        structure = RewardStructure(state=np.array([1.0]))
+        return MarkovChain(
+            states=("s",),
+            transitions=np.array([[1.0]]),
+            initial=np.array([1.0]),
+            rewards=dict.fromkeys(names, structure),
+        )
+
+    def test_the_only_structure_needs_no_name(self) -> None:
+        assert values(self.chain("cost"), Reward(LongRunReward()), exact=False)[0].value == 1
+
+    @pytest.mark.parametrize(
+        ("known", "asked", "message"),
+        [
+            (("cost", "time"), None, 'ambiguous: the chain has the reward structures "cost", "time"'),
+            ((), None, "no reward structure"),
+            (("cost", "time"), "coast", 'did you mean "cost"'),
+            (("cost",), "latency", 'the chain has "cost"'),
+        ],
+    )
+    def test_names_that_do_not_fit(self, known: tuple[str, ...], asked: str | None, message: str) -> None:
+        with pytest.raises(PropertyError, match=message.replace("?", r"\?")):
+            values(self.chain(*known), Reward(LongRunReward(), asked), exact=False)
+
+
+class TestCertainty:
+    """What the graph decides is exact in doubles too."""
+
+    @given(chains(), unbounded_probabilities())
+    @settings(max_examples=100, deadline=None)
+    def test_zero_and_one(self, chain: MarkovChain, operator: Probability) -> None:
+        exact, enclosed = values(chain, operator, exact=True), values(chain, operator, exact=False)
+        for i, true in enumerate(exact.value):
+            if true in {0, 1}:
+                assert enclosed.lower[i] == enclosed.upper[i] == true
+
+    @given(chains(max_states=4), bounded_probabilities())
+    @settings(max_examples=100, deadline=None)
+    def test_bounded_zero_and_one(self, chain: MarkovChain, operator: Probability) -> None:
+        exact, enclosed = values(chain, operator, exact=True), values(chain, operator, exact=False)
+        for i, true in enumerate(exact.value):
+            if true in {0, 1}:
+                assert enclosed.lower[i] == enclosed.upper[i] == true
+
+
+class TestAmplification:
+    def test_of_a_sticky_state_is_its_expected_stay(self) -> None:
+        leave = Fraction(1, 2**30)
+        rows = [{0: 1 - leave, 1: leave / 2, 2: leave / 2}, {1: Fraction(1)}, {2: Fraction(1)}]
+        chain = make_chain(rows, goal={1})
+        assert amplification(chain, until()) == pytest.approx(2**30, rel=1e-12)
+        assert amplification(chain, until(7)) == 7
+
+    def test_is_zero_where_the_graph_decides(self) -> None:
+        chain = make_chain([{1: Fraction(1)}, {1: Fraction(1)}], goal={1})
+        assert amplification(chain, until()) == 0
+
+    @given(chains(max_states=5, sticky=False), operators())
+    @settings(max_examples=50, deadline=None)
+    def test_is_a_number_for_every_operator(self, chain: MarkovChain, operator: Operator) -> None:
+        assert amplification(chain, operator) >= 0
+
+
+def test_next_and_until_in_a_large_chain() -> None:
+    """A ring of 3,000 states takes the sparse way; the value falls off geometrically from the goal."""
+    n, on = 3_000, Fraction(9, 10)
+    rows = [{(i + 1) % n: on, n: 1 - on} for i in range(n)]
+    chain = make_chain([*rows, {n: Fraction(1)}], goal={0}, ring=set(range(n)))
+    found = values(chain, Probability(Until(Label("ring"), Label("goal"))), exact=False)
+    for distance in (0, 1, 10, 2_999):
+        i = (n - distance) % n
+        assert Fraction(found.lower[i]) <= on**distance <= Fraction(found.upper[i])
+        assert found[i].width <= 2**-51 * found.value[i]
+    assert values(chain, Probability(Next(Label("goal"))), exact=False)[n - 1].value == 0.9
+
+
+def test_rational_arithmetic_has_a_size_limit() -> None:
+    chain = make_chain([{1: Fraction(1)}, {1: Fraction(1)}])
+    with pytest.raises(UnsupportedError, match="2 states are too many for exact arithmetic"):
+        ExactArithmetic(chain, max_states=1)

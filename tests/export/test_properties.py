@@ -1,0 +1,357 @@
+"""Property files beside exported models: at the added first state they ask for the mean over the initial states."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.closedform.arithmetic import ExactArithmetic
+from tracebridge.closedform.modelcheck import evaluate_operator
+from tracebridge.errors import PropertyError
+from tracebridge.export import format_prism, rewrite_for_export, single_start
+from tracebridge.pctl import (
+    ast,
+    evaluate_constant,
+    format_properties,
+    parse_properties,
+    portability,
+    resolve_constants,
+    rewrite,
+)
+
+STORM = Path(__file__).parent / "storm_reference.py"
+
+
+def random_chain(random: Random, *, spread: bool = True) -> MarkovChain:
+    """Five states with labels in every combination, an absorbing one among them, and rewards on states and steps."""
+    n = 5
+    rows = []
+    for i in range(n):
+        targets = [i] if i == n - 1 else random.sample(range(n), random.randint(1, 3))
+        counts = {target: random.randint(1, 9) for target in targets}
+        rows.append({target: Fraction(count, sum(counts.values())) for target, count in counts.items()})
+    weights = [random.randint(0, 3) for _ in range(n)] if spread else [0] * n
+    for i in random.sample(range(n), 2 if spread else 1):
+        weights[i] += 1
+    return MarkovChain(
+        states=("s-0", "s-1", "s-2", "s-3", "end"),
+        transitions=RationalMatrix.from_rows(rows),  # type: ignore[arg-type]
+        initial=RationalVector(np.array(weights), sum(weights)),  # type: ignore[arg-type]
+        labels={name: np.array([random.random() < 0.5 for _ in range(n)]) for name in ("a", "b-c", "F", "start")},
+        rewards={
+            "cost €": RewardStructure.from_fractions(
+                [random.randint(0, 3) for _ in range(n)], [Fraction(random.randint(0, 3), 2) for _ in range(n)]
+            ),
+            "steps": RewardStructure.from_fractions([1, 1, 1, 1, 0]),
+        },
+    )
+
+
+PATHS = [
+    'X "a"',
+    'X (!"b-c")',
+    'F "a"',
+    'F (!"a")',
+    "F true",
+    "F false",
+    'F<=0 "a"',
+    'F<=3 ("a" & !"b-c")',
+    'F<3 (!"a")',
+    'F>=2 "F"',
+    'F>1 (!"F")',
+    'F>=0 (!"a")',
+    'F=0 (!"a")',
+    'F=2 "init"',
+    'F[1,3] (!"start")',
+    'F[0,2] "start"',
+    'F<=2 (P>=0.3 [ X "a" ])',
+    'F (P<=0.5 [ F<=2 (!"a") ])',
+    'F (R{"steps"}<=2 [ C<=3 ])',
+    'G "a"',
+    'G (!"a")',
+    'G<=2 "a"',
+    'G<=2 (!"a")',
+    'G<=4 ("a" => "b-c")',
+    'G>=1 (!"end")',
+    'G[1,2] "a"',
+    'G (P>0.1 [ F "end" ])',
+    '"a" U "b-c"',
+    '!"a" U "end"',
+    '"a" U (!"b-c")',
+    '("a" | "start") U<=2 (!"b-c")',
+    '"a" U[1,3] "b-c"',
+    '"a" U>=2 "F"',
+    '!"a" U=2 "b-c"',
+    '"a" W "b-c"',
+    '!"a" W<=3 "b-c"',
+    '"a" W (!"b-c")',
+    '"a" R "b-c"',
+    '!"a" R<=3 (!"b-c")',
+    '(!"F") R (P>=0.1 [ F<=2 "end" ])',
+    'F "deadlock"',
+    'F "s-2"',
+    'F ("a" <=> "F")',
+    'F<=2 ("a" ? "F" : "start")',
+    'F<=2*1+d "a"',
+    'F<=d (!"end")',
+]
+REWARD_PATHS = [
+    'F "end"',
+    'F (!"a")',
+    'F ("a" | "end")',
+    'F (P>=0.5 [ X "end" ])',
+    "C<=0",
+    "C<=3",
+    "C<3",
+    "C<=d",
+    "I=0",
+    "I=2",
+    "I=d",
+    "S",
+]
+OPERATORS = [
+    *(f"P=? [ {path} ]" for path in PATHS),
+    *(f'R{{"{name}"}}=? [ {path} ]' for name in ("cost €", "steps") for path in REWARD_PATHS),
+    'R{"steps"}=? [ C ]',
+    'S=? [ "a" ]',
+    'S=? [ P>=0.5 [ X "end" ] ]',
+]
+FILE = "const int d = 3;\n" + "\n".join(f"{operator};" for operator in OPERATORS)
+
+
+# ---------------------------------------------------------------- a plain evaluator over one engine's operators
+
+
+def holds(formula: ast.Formula, chain: MarkovChain) -> np.ndarray:
+    """Where a condition holds, shape (n,)."""
+    match formula:
+        case ast.Truth(value):
+            return np.full(chain.n_states, value)
+        case ast.Label(name):
+            return chain.label(name)
+        case ast.Unary("!", operand):
+            return ~holds(operand, chain)
+        case ast.Binary(operator, left, right):
+            first, second = holds(left, chain), holds(right, chain)
+            return {"&": first & second, "|": first | second, "=>": ~first | second, "<=>": first == second}[operator]
+        case ast.Conditional(test, then, otherwise):
+            return np.where(holds(test, chain), holds(then, chain), holds(otherwise, chain))
+        case ast.Probability() | ast.Reward() | ast.SteadyState():
+            assert formula.threshold is not None
+            bound = formula.threshold.value
+            assert isinstance(bound, ast.Number)
+            compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+            return np.array(
+                [compare[formula.threshold.comparison](value, bound.value) for value in values(formula, chain)]
+            )
+    raise AssertionError(formula)
+
+
+def folded(node: ast.Formula) -> ast.Formula:
+    """A sum or product of numbers as one number: step bounds."""
+    if isinstance(node, ast.Binary) and isinstance(node.left, ast.Number) and isinstance(node.right, ast.Number):
+        value = evaluate_constant(node)
+        assert isinstance(value, Fraction)
+        return ast.Number(value, integer=True)
+    return node
+
+
+def values(operator: ast.Operator, chain: MarkovChain) -> list[Fraction | float]:
+    """The exact value of an operator in every state."""
+    vector = evaluate_operator(ExactArithmetic(chain), rewrite(operator, folded), lambda operand: holds(operand, chain))
+    return [vector[i].value for i in range(chain.n_states)]
+
+
+def mean(numbers: list[Fraction | float], chain: MarkovChain) -> Fraction | float:
+    weighted = [weight * value for weight, value in zip(chain.exact_initial(), numbers, strict=True) if weight]
+    return inf if inf in weighted else sum(weighted)
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_first_state_has_the_mean_of_the_values(seed: int) -> None:
+    chain = random_chain(Random(seed))
+    file = parse_properties(FILE)
+    written = single_start(chain)
+    assert written.n_states == chain.n_states + 1
+    originals = resolve_constants(file).properties
+    rewritten = resolve_constants(rewrite_for_export(file, chain)).properties
+    assert len(rewritten) == len(OPERATORS)
+    for text, original, shifted in zip(OPERATORS, originals, rewritten, strict=True):
+        assert isinstance(original.formula, ast.Operator)
+        assert isinstance(shifted.formula, ast.Operator)
+        assert values(shifted.formula, written)[-1] == mean(values(original.formula, chain), chain), text
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_a_single_initial_state_changes_names_only(seed: int) -> None:
+    chain = random_chain(Random(seed), spread=False)
+    file = parse_properties(FILE)
+    written = single_start(chain)
+    assert written.n_states == chain.n_states
+    for text, original, renamed in zip(
+        OPERATORS,
+        resolve_constants(file).properties,
+        resolve_constants(rewrite_for_export(file, chain)).properties,
+        strict=True,
+    ):
+        assert isinstance(original.formula, ast.Operator)
+        assert isinstance(renamed.formula, ast.Operator)
+        assert values(renamed.formula, written) == values(original.formula, chain), text
+
+
+@pytest.mark.storm
+def test_storm_reads_model_and_properties_and_agrees() -> None:
+    """The texts alone: the value that Storm computes from the two files is the mean over the initial distribution."""
+    pytest.importorskip("stormpy")
+    file = parse_properties(FILE)
+    originals = resolve_constants(file).properties
+    requests, expected = [], []
+    for seed in range(4):
+        chain = random_chain(Random(seed))
+        rewritten = rewrite_for_export(file, chain)
+        formulas, means = [], []
+        for original, shifted in zip(originals, rewritten.properties, strict=True):
+            if portability(shifted, "storm"):
+                continue
+            assert isinstance(original.formula, ast.Operator)
+            lines = format_properties(replace(rewritten, properties=(shifted,)), target="storm").splitlines()
+            formulas.append(" ".join(line for line in lines if not line.startswith("//")))
+            means.append(mean(values(original.formula, chain), chain))
+        assert len(formulas) > 40
+        requests.append({"program": format_prism(chain), "exact": True, "formulas": formulas})
+        expected.append(means)
+    command = [sys.executable, str(STORM)]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, check=True)
+    for request, answer, means in zip(requests, json.loads(done.stdout), expected, strict=True):
+        assert "error" not in answer, answer
+        for formula, states, value in zip(request["formulas"], answer["values"], means, strict=True):
+            found = states[answer["start"]]
+            assert (inf if found == "inf" else Fraction(found)) == value, formula
+
+
+# ---------------------------------------------------------------- texts
+
+SPREAD = random_chain(Random(1))
+POINT = random_chain(Random(1), spread=False)
+
+
+def rewritten_text(text: str, chain: MarkovChain = SPREAD) -> str:
+    (entry,) = rewrite_for_export(parse_properties(text), chain).properties
+    return format_properties(ast.PropertyFile(properties=(replace(entry, comments=()),))).rstrip()
+
+
+@pytest.mark.parametrize(
+    ("original", "rewritten"),
+    [
+        ('P=? [ X "a" ];', 'P=? [ F=2 "a" ];'),
+        ('P=? [ F "a" ];', 'P=? [ F "a" ];'),
+        ('P=? [ F (!"a") ];', 'P=? [ F (!"_x_start" & !"a") ];'),
+        ('P=? [ F<=8 "a" ];', 'P=? [ F<=9 "a" ];'),
+        ('P=? [ F[1,3] (!"a") ];', 'P=? [ F[2,4] (!"a") ];'),
+        ('P=? [ G (!"b-c") ];', 'P=? [ G (!"b_x2d_c") ];'),
+        ('P=? [ G<=2 "F" ];', 'P=? [ G<=3 ("_x_start" | "F_x_") ];'),
+        ('P=? [ "a" U<=3 "F" ];', 'P=? [ ("_x_start" | "a") U<=4 "F_x_" ];'),
+        ('P=? [ !"a" U (!"F") ];', 'P=? [ !"a" U (!"_x_start" & !"F_x_") ];'),
+        ('P=? [ F "init" ];', 'P=? [ F "initial" ];'),
+        ('R{"cost €"}=? [ C<=4 ];', 'R{"cost_x20__x20ac_"}=? [ C<=5 ];'),
+        ('R{"steps"}=? [ I=0 ];', 'R{"steps"}=? [ I=1 ];'),
+        ('S=? [ "start" ];', 'S=? [ "start" ];'),
+        ('"start";', 'P>=1 [ F=2 "start" ];'),
+        ('!"a" | P>0.5 [ X "a" ];', 'P>=1 [ X (!"a") ] | P>0.5 [ F=2 "a" ];'),
+        ('P>=0.5 [ F<=2 (P>=0.5 [ F<=2 "a" ]) ];', 'P>=0.5 [ F<=3 (!"_x_start" & P>=0.5 [ F<=2 "a" ]) ];'),
+        ('1 - pow(1 - P=? [ F<=2 "a" ], 5);', '1 - pow(1 - P=? [ F<=3 "a" ], 5);'),
+        ('"a": P=? [ F "end" ];', '"a_x_": P=? [ F "end" ];'),
+        ('"pass rate": P=? [ F "end" ];', '"pass_x20_rate": P=? [ F "end" ];'),
+    ],
+)
+def test_the_rewriting_of_a_formula(original: str, rewritten: str) -> None:
+    # A bare condition at the top asks about the first step, hence X where the bound is written; both forms mean step 1.
+    expected = rewritten.replace('P>=1 [ F=2 "start" ]', 'P>=1 [ X "start" ]')
+    assert rewritten_text(original) == parse_and_format(expected)
+
+
+def parse_and_format(text: str) -> str:
+    return format_properties(parse_properties(text)).rstrip()
+
+
+def test_with_a_single_start_only_names_change() -> None:
+    assert rewritten_text('P=? [ X (!"b-c") ];', POINT) == 'P=? [ X !"b_x2d_c" ];'
+    assert rewritten_text('P=? [ F<=8 "init" ];', POINT) == 'P=? [ F<=8 "init" ];'
+
+
+def test_the_whole_file() -> None:
+    text = """// What we promise.
+const int s = 8;
+label "ok" = "a" & !"b-c";
+
+//@ requirement REQ-1
+"fast": P>=0.5 [ F<=s "ok" ];
+// Ends.
+P>=1 [ F "end" ];
+"""
+    assert format_properties(rewrite_for_export(parse_properties(text), SPREAD)) == (
+        "// Properties for the model file that tracebridge wrote of the same chain, in the names of that file.\n"
+        '// Its first state "_x_start" leads to the states that runs start in. So that there operators have\n'
+        "// the mean of their values over those states, step bounds are one higher than in the original, X is F=2,\n"
+        '// and what "_x_start" itself could decide is guarded. Operators inside others are as they were.\n'
+        "\n"
+        "// What we promise.\n"
+        "const int s_ = 8;\n"
+        "\n"
+        '// original: P>=0.5 [ F<=s "ok" ]\n'
+        "//@ requirement REQ-1\n"
+        '"fast": P>=0.5 [ F<=(s_ + 1) ("a" & !"b_x2d_c") ];\n'
+        "// Ends.\n"
+        'P>=1 [ F "end" ];\n'
+    )
+
+
+def test_a_file_without_items_still_says_what_it_is() -> None:
+    file = rewrite_for_export(parse_properties(""), POINT)
+    assert format_properties(file).startswith("// Properties for the model file")
+
+
+def test_every_name_that_the_chain_lacks_is_listed_with_its_place() -> None:
+    text = 'P=? [ F "a" ];\nP=? [ F "aa" ];\nR{"step"}=? [ F "nope" ];\n'
+    with pytest.raises(PropertyError) as raised:
+        rewrite_for_export(parse_properties(text, path="p.props"), SPREAD)
+    assert [str(problem.location) for problem in raised.value.problems] == [
+        "p.props:2:9",
+        "p.props:3:1",
+        "p.props:3:17",
+    ]
+    assert 'unknown label "aa"' in str(raised.value)
+    assert 'unknown reward structure "step"' in str(raised.value)
+    assert 'did you mean "a"' in str(raised.value)
+
+
+def test_an_unnamed_reward_is_the_only_one_or_an_error() -> None:
+    chain = MarkovChain(
+        states=("a", "b"),
+        transitions=[[0.5, 0.5], [0, 1]],  # type: ignore[arg-type]
+        initial=[0.5, 0.5],  # type: ignore[arg-type]
+        rewards={"cost": RewardStructure(state=np.ones(2))},
+    )
+    assert rewritten_text("R=? [ C<=4 ];", chain) == 'R{"cost"}=? [ C<=5 ];'
+    with pytest.raises(PropertyError, match="R without a name needs a chain with one reward structure"):
+        rewritten_text("R=? [ C<=4 ];")
+
+
+def test_the_deepest_formula_that_parses_can_be_rewritten() -> None:
+    nested = "P>=0 [ F " * 60 + '"a"' + " ]" * 60
+    sums = " + ".join(['P=? [ X "a" ]'] * 150)
+    assert rewrite_for_export(parse_properties(f"{nested};\n{sums};"), SPREAD).properties

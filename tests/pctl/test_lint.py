@@ -1,0 +1,159 @@
+"""What lint says, and about which place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracebridge.pctl import lint, parse_properties
+
+LABELS = {"success", "failure", "absorbed", "tool-call"}
+NAME = '"n": '
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        (NAME + 'P=? [ F "sucess" ];', '1:14: error: no state has the label "sucess" (did you mean "success"?)'),
+        (
+            NAME + 'P=? [ F "xyz" ];',
+            '1:14: error: no state has the label "xyz" (the model has "absorbed", "failure", "success", "tool-call")',
+        ),
+        (
+            '"m": P=? [ F "success" ];\n"n": P=? [ F "m" ];',
+            (
+                '2:14: error: no state has the label "m" '
+                "(this is the name of a property; references to properties are not supported yet)"
+            ),
+        ),
+        ('"n": true;\n"n": true;', '2:1: error: a second property is called "n" (names must differ)'),
+        (
+            '"success": true;',
+            (
+                '1:1: error: the property "success" is called like a label '
+                "(PRISM keeps both in one namespace; rename the property)"
+            ),
+        ),
+        (
+            'label "success" = "failure"; "n": P=? [ F "success" ];',
+            '1:1: error: the definition of "success" hides a label of the model (choose another name)',
+        ),
+        (
+            'P=? [ F "success" ];',
+            '1:1: warning: a property without a name is hard to find in a report (write "name": in front of it)',
+        ),
+        (NAME + 'P>=1.5 [ F "success" ];', "1:6: error: a probability lies between 0 and 1, and the bound is >=1.5"),
+        (NAME + 'S<-0.1 [ "success" ];', "1:6: error: a probability lies between 0 and 1, and the bound is <-0.1"),
+        (
+            'const double p = 3/2; "n": P>p [ F "success" ];',
+            "1:28: error: a probability lies between 0 and 1, and the bound is >p",
+        ),
+        (NAME + 'P>1 [ F "success" ];', "1:6: error: the bound >1 can never hold (use >= or <=)"),
+        (NAME + 'P<0 [ F "success" ];', "1:6: error: the bound <0 can never hold (use >= or <=)"),
+        (NAME + 'R{"steps"}<0 [ C ];', "1:6: error: the bound <0 can never hold (use >= or <=)"),
+        (NAME + 'R{"steps"}<=-1 [ C ];', "1:6: error: the bound <=-1 can never hold: rewards are not negative"),
+        (NAME + 'P>=0 [ F "success" ];', "1:6: warning: the bound >=0 always holds"),
+        (NAME + 'P<=1 [ F "success" ];', "1:6: warning: the bound <=1 always holds"),
+        (
+            NAME + 'P=? [ F[5,2] "success" ];',
+            "1:12: error: no step satisfies this bound: the last is 2, the first 5",
+        ),
+        (
+            'const int k = 0; "n": P=? [ F<k "success" ];',
+            "1:29: error: no step satisfies this bound: the last is -1, the first 0",
+        ),
+        (NAME + 'R{"steps"}=? [ C<=-1 ];', "1:21: error: a step count cannot be negative"),
+        ('const int k = 1; "n": P=? [ F "success" ];', "1:1: warning: the constant k is not used"),
+        ('label "x" = "success"; "n": P=? [ F "success" ];', '1:1: warning: the label "x" is not used'),
+        (
+            NAME + "P=? [ F success ];",
+            '1:14: error: unknown name success (a label stands in quotes: "success")',
+        ),
+        (
+            'const int steps = 2; "n": P=? [ F<=step+steps "success" ];',
+            "1:36: error: unknown name step (did you mean steps?)",
+        ),
+        (
+            NAME + 'R{"step"}=? [ C ];',
+            '1:6: error: unknown reward structure "step" (did you mean "steps"?)',
+        ),
+        ('//@ credibel 0.9\n"n": true;', "1:1: warning: unknown annotation 'credibel' (did you mean credible?)"),
+        (
+            '//@ owner me\n"n": true;',
+            "1:1: warning: unknown annotation 'owner' (the keys are requirement, credible, severity, note)",
+        ),
+        ('//@ credible 95\n"n": true;', "1:1: error: credible needs a level between 0 and 1, not 95 (as in 0.95)"),
+        ('//@ credible nan\n"n": true;', "1:1: error: credible needs a level between 0 and 1, not nan (as in 0.95)"),
+        ('//@ requirement\n"n": true;', "1:1: error: the annotation requirement has no value"),
+        (
+            '"n": true;\n//@ requirement X',
+            "2:1: warning: no property follows the annotation requirement (put it before its property)",
+        ),
+        ('const int a = a + 1; "n": a = 1;', "1:1: error: a is defined in terms of itself: a -> a"),
+    ],
+)
+def test_one_finding(text: str, finding: str) -> None:
+    found = lint(parse_properties(text), labels=LABELS, reward_structures={"steps"}, targets=())
+    assert [str(entry) for entry in found] == [finding]
+
+
+def test_without_a_model_labels_are_not_judged() -> None:
+    assert lint(parse_properties('"n": P=? [ F "anything" ];')) == []
+
+
+def test_the_labels_of_prism_are_always_there() -> None:
+    assert lint(parse_properties('"n": P=? [ F "deadlock" ];'), labels=LABELS) == []
+
+
+def test_an_unnamed_reward_structure_is_doubtful_unless_there_is_one() -> None:
+    file = parse_properties('"n": R=? [ C ];')
+    assert lint(file, reward_structures={"steps"}) == []
+    assert [finding.severity for finding in lint(file)] == ["warning"]
+    assert [finding.severity for finding in lint(file, reward_structures={"a", "b"})] == ["warning"]
+
+
+def test_which_tool_takes_what_is_a_note() -> None:
+    file = parse_properties('label "x" = "a";\n"n": 1 - P=? [ F "x" ];\n"m": P=? [ F "tool-call" ];')
+    found = [str(finding) for finding in lint(file)]
+    assert found == [
+        "1:1: note: neither PRISM nor Storm defines a label by other labels; format --target writes it out",
+        "2:10: note: Storm does not calculate with operators",
+        "3:14: note: PRISM cannot read the label 'tool-call': a name consists of letters, digits and underscores there",
+        "3:14: note: Storm cannot read the label 'tool-call': a name consists of letters, digits and underscores there",
+    ]
+    assert lint(file, targets=()) == []
+
+
+def test_findings_come_in_the_order_of_the_text_and_as_json() -> None:
+    found = lint(parse_properties('const int k = 1;\nP>=0 [ F "a" ];'), targets=())
+    assert [finding.to_dict() for finding in found] == [
+        {
+            "severity": "warning",
+            "message": "the constant k is not used",
+            "hint": None,
+            "property": None,
+            "line": 1,
+            "column": 1,
+            "end_line": 1,
+            "end_column": 17,
+        },
+        {
+            "severity": "warning",
+            "message": "a property without a name is hard to find in a report",
+            "hint": 'write "name": in front of it',
+            "property": None,
+            "line": 2,
+            "column": 1,
+            "end_line": 2,
+            "end_column": 15,
+        },
+        {
+            "severity": "warning",
+            "message": "the bound >=0 always holds",
+            "hint": None,
+            "property": None,
+            "line": 2,
+            "column": 1,
+            "end_line": 2,
+            "end_column": 15,
+        },
+    ]

@@ -1,0 +1,226 @@
+"""What is printed parses to the same tree; what is parsed prints to the same text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pctl.strategies import formulas, queries
+
+from tracebridge.errors import PropertyError
+from tracebridge.pctl import ast, format_formula, format_properties, parse_formula, parse_properties
+from tracebridge.pctl.parser import MAX_DEPTH
+
+LABELS = ["success", "tool-call", 'a "quoted" name', "größe", "back\\slash", "line\nbreak", "\u2028", "\ud800"]
+
+
+@given(formulas(LABELS, 3, rewards=["steps", "kosten €"]))
+def test_a_printed_formula_parses_to_itself(formula: ast.Formula) -> None:
+    assert parse_formula(format_formula(formula)) == formula
+
+
+@given(queries(LABELS, 2, rewards=["steps"]))
+def test_a_printed_query_parses_to_itself(formula: ast.Formula) -> None:
+    assert parse_formula(format_formula(formula)) == formula
+
+
+def expressions() -> st.SearchStrategy[ast.Formula]:
+    """Arithmetic and comparisons over names, of every shape that the types admit."""
+    names = st.sampled_from(["k", "x_1", "log", "pow"]).map(ast.Identifier)
+    literals = st.one_of(
+        st.integers(0, 10**6).map(lambda value: ast.Number(Fraction(value), integer=True)),
+        st.builds(
+            lambda digits, shift: ast.Number(Fraction(digits) / 10**shift, integer=False),
+            st.integers(0, 10**9),
+            st.integers(0, 60),
+        ),
+    )
+    numbers = st.recursive(
+        names | literals,
+        lambda inner: st.one_of(
+            st.builds(ast.Binary, st.sampled_from(["+", "-", "*", "/"]), inner, inner),
+            st.builds(lambda operand: ast.Unary("-", operand), inner),
+            st.builds(lambda a, b: ast.Call("min", (a, b)), inner, inner),
+            st.builds(lambda a: ast.Call("floor", (a,)), inner),
+            st.builds(lambda a, b, c: ast.Conditional(ast.Binary("<", a, b), b, c), inner, inner, inner),
+        ),
+        max_leaves=8,
+    )
+    conditions = st.builds(ast.Binary, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), numbers, numbers)
+    return st.recursive(
+        conditions,
+        lambda inner: st.one_of(
+            st.builds(ast.Binary, st.sampled_from(["&", "|", "=>", "<=>", "=", "!="]), inner, inner),
+            st.builds(lambda operand: ast.Unary("!", operand), inner),
+            st.builds(ast.Conditional, inner, inner, inner),
+        ),
+        max_leaves=6,
+    )
+
+
+@given(expressions())
+def test_precedence_and_associativity_survive_printing(formula: ast.Formula) -> None:
+    assert parse_formula(format_formula(formula)) == formula
+
+
+@pytest.mark.parametrize(
+    ("loose", "strict"),
+    [
+        ("a = 1 | b = 2 & c = 3", "(a = 1) | ((b = 2) & (c = 3))"),
+        ("!a = b", "!(a = b)"),
+        ("a - b - c = d", "((a - b) - c) = d"),
+        ("a / b * c = d", "((a / b) * c) = d"),
+        ("-a * b + c < d = e", "((((-a) * b) + c) < d) = e"),
+        ("a => b => c", "(a => b) => c"),
+        ("a => b <=> c", "a => (b <=> c)"),
+        ("a <=> b | c", "a <=> (b | c)"),
+        ("a ? b : c ? d : e", "a ? b : (c ? d : e)"),
+        ("a | b ? c & d : e => f", "(a | b) ? (c & d) : (e => f)"),
+        ('P=? [ F "a" & "b" ]', 'P=? [ F ("a" & "b") ]'),
+        ('P=? [ F<=k+1 "a" ]', 'P=? [ F<=(k + 1) "a" ]'),
+        ("P=? [ F<=k (s=1) ]", "P=? [ F<=(k) ((s = 1)) ]"),
+        ('P=? [ "a" | "b" U !"c" & "d" ]', 'P=? [ ("a" | "b") U ((!"c") & "d") ]'),
+        ('!P>=0.9 [ F "a" ] & "b"', '(!(P>=0.9 [ F "a" ])) & "b"'),
+        ('P max=? [ F "a" ]', 'Pmax = ? [F "a"]'),
+        ('R{"r"} min >= 3 [ C ]', 'R{"r"}min>=3 [ C ]'),
+        ('P=? [ "a" R<=3 R{"x"}>1 [ S ] ]', 'P=? [ "a" R<=3 (R{"x"}>1 [ S ]) ]'),
+    ],
+)
+def test_precedence_is_that_of_prism(loose: str, strict: str) -> None:
+    """The table of operators in PRISM's manual, and PrismParser.jj where the manual is silent."""
+    assert parse_formula(loose) == parse_formula(strict)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("F<=3", ast.StepBound(upper=ast.Number(Fraction(3), integer=True))),
+        ("F<3", ast.StepBound(upper=ast.Number(Fraction(3), integer=True), upper_strict=True)),
+        ("F>=3", ast.StepBound(lower=ast.Number(Fraction(3), integer=True))),
+        ("F>3", ast.StepBound(lower=ast.Number(Fraction(3), integer=True), lower_strict=True)),
+        (
+            "F=3",
+            ast.StepBound(
+                lower=ast.Number(Fraction(3), integer=True), upper=ast.Number(Fraction(3), integer=True), exact=True
+            ),
+        ),
+        (
+            "F[2,k]",
+            ast.StepBound(lower=ast.Number(Fraction(2), integer=True), upper=ast.Identifier("k")),
+        ),
+    ],
+)
+def test_every_form_of_step_bound(text: str, bound: ast.StepBound) -> None:
+    assert parse_formula(f'P=? [ {text} "a" ]') == ast.Probability(ast.Eventually(ast.Label("a"), bound))
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "integer"),
+    [
+        ("1e-3", Fraction(1, 1000), False),
+        (".5", Fraction(1, 2), False),
+        ("0.1", Fraction(1, 10), False),
+        ("2", Fraction(2), True),
+        ("2.0", Fraction(2), False),
+        ("1E2", Fraction(100), False),
+        ("12.50e+1", Fraction(125), False),
+    ],
+)
+def test_numbers_are_exact(text: str, value: Fraction, integer: bool) -> None:
+    assert parse_formula(f"x = {text}") == ast.Binary("=", ast.Identifier("x"), ast.Number(value, integer))
+
+
+@pytest.mark.parametrize(
+    "value", [Fraction(-3), Fraction(1, 3), Fraction(-1, 3), Fraction(1, 10**300), Fraction(10**30)]
+)
+def test_a_number_that_no_literal_says_keeps_its_value(value: Fraction) -> None:
+    from tracebridge.pctl import evaluate_constant
+
+    number = ast.Number(value, integer=value.denominator == 1)
+    product = ast.Binary("*", number, ast.Number(Fraction(2), integer=True))
+    assert evaluate_constant(parse_formula(format_formula(product))) == 2 * value
+
+
+FILE = """\
+// What this file is about.
+//
+// More of it.
+
+const int d = 8;
+// the bound
+const double p = 0.75;
+const bool strict;
+
+label "done" = "success" | "failure";
+//@ requirement REQ-7
+//@ credible 0.95
+"within": P>=p [ F<=d "success" ];
+
+// asks for the value
+P=? [ F "done" ];
+// the end
+"""
+
+
+def test_the_canonical_text_of_a_file_is_stable() -> None:
+    assert format_properties(parse_properties(FILE)) == FILE
+
+
+def test_layout_becomes_canonical_and_nothing_is_lost() -> None:
+    messy = (
+        "\ufeffconst   int d=8 ; // budget\r\n//@credible  0.9     over the posterior\r\n"
+        '"x" :P>=0.5[F<=d "a"]// why\r\nP=?\n[F "a"]'
+    )
+    canonical = (
+        "// budget\nconst int d = 8;\n// over the posterior\n// why\n//@ credible 0.9\n"
+        '"x": P>=0.5 [ F<=d "a" ];\nP=? [ F "a" ];\n'
+    )
+    assert format_properties(parse_properties(messy)) == canonical
+    assert parse_properties(messy) == parse_properties(canonical)
+
+
+def test_a_file_without_positions_prints_declarations_first() -> None:
+    file = ast.PropertyFile(
+        properties=(ast.Property(formula=ast.Label("a"), name="n"),),
+        constants=(ast.Constant(name="k", type="int"),),
+    )
+    assert format_properties(file) == 'const int k;\n"n": "a";\n'
+    assert parse_properties(format_properties(file)) == file
+
+
+def deep(depth: int) -> list[tuple[str, str]]:
+    """Texts whose trees have this many levels."""
+    operators = (depth - 1) // 2
+    return [
+        ("negations", "!" * (depth - 1) + '"a"'),
+        ("operators", "P>=0.5 [ F " * operators + '"a"' + " ]" * operators),
+        ("a chain", " & ".join(['"a"'] * depth)),
+        ("conditionals", "x > 0 ? y : " * (depth - 3) + "y"),
+        ("parentheses", "(" * depth + '"a"' + ")" * depth),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "text"), deep(MAX_DEPTH))
+def test_the_deepest_formula_survives_every_algorithm_on_trees(kind: str, text: str) -> None:
+    first, second = parse_formula(text), parse_formula(text)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert repr(first) == repr(second)
+    assert sum(1 for _ in ast.walk(first)) >= 1
+    assert parse_formula(format_formula(first)) == first
+
+
+@pytest.mark.parametrize(("kind", "text"), [case for case in deep(MAX_DEPTH + 3) if case[0] != "parentheses"])
+def test_a_deeper_formula_is_refused_with_its_place(kind: str, text: str) -> None:
+    with pytest.raises(PropertyError, match=rf"<text>:1:\d+: nested more than {MAX_DEPTH} deep"):
+        parse_formula(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 199_000, "!" * 190_000 + '"a"', "-" * 190_000 + "1", "P>=0.5 [ F " * 18_000, "x ? " * 40_000 + "1"]
+)
+def test_hostile_nesting_is_an_error_not_a_crash(text: str) -> None:
+    with pytest.raises(PropertyError):
+        parse_properties(text)

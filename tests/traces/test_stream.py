@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
+from tracebridge.traces import FORMATS, Outcome, Trace, known_readers, open_traces, read_traces, write_traces
+from tracebridge.traces import readers as readers_package
+from tracebridge.traces.files import InputFile
+from tracebridge.traces.problems import ProblemLog
+
+
+def line(name: str) -> str:
+    return json.dumps({"trace_id": name, "outcome": "success", "steps": [{"name": "x"}]}) + "\n"
+
+
+TAU = [{"task_id": 1, "trial": 0, "reward": 1.0, "info": {}, "traj": [{"role": "assistant", "content": "hi"}]}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "corpus"
+    (root / "b").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    (root / "b" / "native.jsonl").write_text(line("n1") + line("n2"))
+    (root / "b" / "tau.json").write_text(json.dumps(TAU))
+    # content decides, the name does not
+    (root / "a.json").write_bytes(gzip.compress(b"run_id;state;outcome\nf1;x;ok\n"))
+    (root / ".hidden" / "no.jsonl").write_text(line("hidden"))
+    (root / "README.md").write_text("not data")
+    return root
+
+
+def test_a_folder_of_mixed_formats(folder: Path) -> None:
+    corpus = read_traces(folder)
+    assert [(file.path, file.format, file.n_records) for file in corpus.files] == [
+        ("a.json", "flat", 1),
+        ("b/native.jsonl", "jsonl", 2),
+        ("b/tau.json", "tau-bench", 1),
+    ]
+    assert [trace.trace_id for trace in corpus] == ["f1", "n1", "n2", "b/tau/1/0"]
+    assert "README.md" in str(corpus.notes[0])
+    for file in corpus.files:
+        assert file.sha256 == hashlib.sha256((folder / file.path).read_bytes()).hexdigest()
+
+
+def test_patterns_lists_and_repeats(folder: Path) -> None:
+    by_pattern = read_traces(str(folder / "**" / "*.json*"))
+    assert [file.path for file in by_pattern.files] == ["a.json", "b/native.jsonl", "b/tau.json"]
+    path = folder / "b" / "native.jsonl"
+    assert len(read_traces([path, str(path), folder / "b" / ".." / "b" / "native.jsonl"])) == 2
+
+
+def test_iterating_again_reads_again(folder: Path) -> None:
+    stream = open_traces(folder)
+    assert list(stream) == list(stream)
+    assert len(stream.files) == 3
+
+
+def test_a_trace_id_in_two_files(folder: Path) -> None:
+    (folder / "c.jsonl").write_text(line("n2") + line("n3"))
+    with pytest.raises(
+        TraceError, match=r"c.jsonl, record c.jsonl:1, field trace_id: the trace_id 'n2' was used"
+    ) as caught:
+        read_traces(folder)
+    assert len(caught.value.problems) == 1
+    kept = read_traces(folder, skip_bad=True)
+    assert [trace.trace_id for trace in kept][-1] == "n3"
+    assert (kept.n_skipped, len(kept.problems)) == (1, 1)
+
+
+def test_problems_are_limited_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(line("a") + '{"trace_id": ""}\n' * 7)
+    stream = open_traces(path, max_problems=3)
+    seen: list[str] = []
+    with pytest.raises(TraceError) as caught:
+        seen.extend(trace.trace_id for trace in stream)
+    # the good ones arrive before the error
+    assert seen == ["a"]
+    assert (stream.log.n_problems, stream.log.n_skipped, len(stream.log.problems)) == (14, 7, 3)
+    assert str(caught.value.problems[-1]) == "and 11 more problems"
+
+
+def test_when_every_record_is_bad_skipping_does_not_help(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"trace_id": "a", "outcome": "won"}\n')
+    with pytest.raises(TraceError, match="field outcome"):
+        read_traces(path, skip_bad=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "the file is empty"),
+        (b"  \n", "the file is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", r"Git LFS pointer.*git lfs pull"),
+        (b"PK\x03\x04", "the file holds a zip archive"),
+        ('{"a": 1}'.encode("utf-16"), "UTF-16 text"),
+        (
+            b'{"messages": [], "score": 1}',
+            "JSON object with the keys messages, score.*known formats are jsonl.*--format",
+        ),
+        (b"hello world\n", "text that starts 'hello world'"),
+        (b"\x1f\x8b\x08damaged", "compressed data are damaged"),
+        (b"\x28\xb5\x2f\xfddamaged", "compressed data are damaged"),
+    ],
+)
+def test_files_that_are_no_traces(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(TraceError, match=what):
+        read_traces(path)
+    (tmp_path / "good.jsonl").write_text(line("a"))
+    kept = read_traces(tmp_path, skip_bad=True)
+    assert (len(kept), kept.n_skipped) == (1, 1)
+
+
+def test_paths_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no such file"):
+        open_traces(tmp_path / "nothing.jsonl")
+    with pytest.raises(TraceError, match="no file matches"):
+        open_traces(str(tmp_path / "*.jsonl"))
+    with pytest.raises(NothingToCheckError, match="no trace file in"):
+        open_traces(tmp_path)
+    with pytest.raises(NothingToCheckError, match="no trace file was named"):
+        open_traces([])
+
+
+def test_a_file_that_must_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_text(line("a"))
+
+    def refuse(*args: object, **kwargs: object) -> NoReturn:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(TraceError, match=r"file\.jsonl: cannot be opened: Permission denied"):
+        read_traces(path)
+
+
+def test_usage() -> None:
+    with pytest.raises(UsageError, match="did you mean tau-bench"):
+        open_traces("x", format="tau_bench")
+    with pytest.raises(UsageError, match="there are jsonl"):
+        open_traces("x", format="?")
+    with pytest.raises(UsageError, match="max_problems"):
+        open_traces("x", max_problems=0)
+
+
+def test_a_format_can_be_imposed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("run_id,state\na,x\n")
+    assert len(read_traces(path, format="flat")) == 1
+    with pytest.raises(TraceError, match="this is not JSON"):
+        read_traces(path, format="jsonl")
+
+
+class WordsReader:
+    name = "words"
+    description = "one run a line, its words are the steps"
+
+    def detect(self, file: InputFile) -> bool:
+        return file.head.startswith(b"WORDS\n")
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        for number, text in enumerate(file.document().decode().splitlines()[1:], 2):
+            if text == "bad":
+                log.refuse(Problem(location=Location(path=file.label, line=number), message="bad word"))
+            else:
+                yield Trace(trace_id=text, outcome=Outcome.SUCCESS)
+
+
+class GreedyReader(WordsReader):
+    name = "greedy"
+
+    def detect(self, file: InputFile) -> bool:
+        return True
+
+
+class ReaderOfATakenName(WordsReader):
+    name = "jsonl"
+
+
+WORDS, GREEDY, TAKEN = WordsReader(), GreedyReader(), ReaderOfATakenName()
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
+    entries = [EntryPoint(name=value, value=value, group=readers_package.ENTRY_POINT_GROUP) for value in values]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: entries)
+    known_readers.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _forget_plug_ins() -> Iterator[None]:
+    yield
+    known_readers.cache_clear()
+
+
+class Module:
+    """Stands for an installed package: entry points load attributes of modules."""
+
+
+def test_a_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "plug_in", Module)
+    monkeypatch.setattr(Module, "words", WORDS, raising=False)
+    monkeypatch.setattr(Module, "greedy", GREEDY, raising=False)
+    monkeypatch.setattr(Module, "taken", TAKEN, raising=False)
+    path = tmp_path / "file.txt"
+    path.write_text("WORDS\none\nbad\ncontrol\tcharacter\ntwo\n")
+    install(monkeypatch, "plug_in:words")
+    assert list(known_readers()) == [*FORMATS, "words"]
+    kept = read_traces(path, skip_bad=True)
+    assert [trace.trace_id for trace in kept] == ["one", "two"]
+    # what a reader hands out is checked against the trace schema like any other input
+    assert ["bad word" in str(kept.problems[0]), "U+0009" in str(kept.problems[1])] == [True, True]
+
+    install(monkeypatch, "plug_in:words", "plug_in:greedy")
+    with pytest.raises(TraceError, match="may be greedy and words"):
+        read_traces(path)
+    install(monkeypatch, "plug_in:taken")
+    with pytest.raises(UsageError, match="takes the name 'jsonl'"):
+        read_traces(path)
+    install(monkeypatch, "plug_in:absent")
+    with pytest.raises(UsageError, match="plug_in:absent' cannot be loaded"):
+        read_traces(path)
+
+
+def test_a_converted_corpus_reads_back_the_same(folder: Path, tmp_path: Path) -> None:
+    corpus = read_traces(folder)
+    path = tmp_path / "converted.jsonl.zst"
+    write_traces(corpus, path)
+    assert read_traces(path).traces == corpus.traces
