@@ -43,7 +43,7 @@ def parse_prior(value: object) -> PriorName | Fraction:
         number = Fraction(-1)
     if number < 0:
         names = ", ".join(get_args(PriorName))
-        raise UsageError(f"the prior {value!r} is neither one of {names} nor a number that is not negative")
+        raise UsageError(f"the prior {value!r} is neither one of {names} nor a number of zero or more")
     return number
 
 

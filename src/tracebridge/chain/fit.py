@@ -33,7 +33,7 @@ from tracebridge.errors import (
     TracebridgeError,
     UsageError,
 )
-from tracebridge.states.abstraction import DEFAULT_K_MAX, Abstraction, abstract_features
+from tracebridge.states.abstraction import DEFAULT_K_MAX, PAPER_K_MAX, Abstraction, abstract_features
 from tracebridge.states.features import count_features
 from tracebridge.traces.model import Trace
 
@@ -224,7 +224,7 @@ def fit_counts(
 def fit_chain(
     traces: Iterable[Trace],
     *,
-    k_max: int = DEFAULT_K_MAX,
+    k_max: int | None = None,
     min_count: int = 0,
     top: int | None = None,
     propositions: Collection[str] = (),
@@ -235,10 +235,14 @@ def fit_chain(
 ) -> ChainFit:
     """Fit a chain to traces in one pass; the options are those of `abstract_features` and `fit_counts`.
 
+    ``k_max`` is 30 by default, and 12 with ``profile="paper"``.
+
     Raises:
         TraceError, UsageError, FitError, NothingToCheckError: as these do.
     """
     features = count_features(traces)
+    if k_max is None:
+        k_max = PAPER_K_MAX if profile == "paper" else DEFAULT_K_MAX
     abstraction = abstract_features(features, k_max=k_max, min_count=min_count, top=top, propositions=propositions)
     counts = TransitionCounts.from_features(features, abstraction)
     return fit_counts(counts, prior=prior, support=support, policy=policy, profile=profile, abstraction=abstraction)

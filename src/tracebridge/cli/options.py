@@ -60,9 +60,8 @@ def fitting(command: F) -> F:
         click.option(
             "--k-max",
             type=click.IntRange(min=1),
-            default=30,
-            show_default=True,
-            help="Up to this many distinct step vectors are states; more are clustered into at most as many.",
+            help="Up to this many distinct step vectors are states; more are clustered into at most as many. "
+            "[default: 30, and 12 with --profile paper]",
         ),
         click.option(
             "--min-count",
@@ -78,17 +77,15 @@ def fitting(command: F) -> F:
         ),
         click.option(
             "--prior",
-            type=click.Choice(["mass-one", "jeffreys", "laplace", "none"]),
-            default="mass-one",
-            show_default=True,
-            help="Pseudo-counts: one in total a row, 1/2 or 1 an entry, or none.",
+            metavar="NAME|NUMBER",
+            help="Pseudo-counts: mass-one (one in total a row), jeffreys (1/2 an entry), laplace (1), none, or a number "
+            "an entry. [default: mass-one]",
         ),
         click.option(
             "--support",
             type=click.Choice(["full", "observed"]),
-            default="full",
-            show_default=True,
-            help="Which transitions may have probability: all, or those that were seen (and both absorbers).",
+            help="Which transitions may have probability: all, or those that were seen (and both absorbers). "
+            "[default: full]",
         ),
         click.option(
             "--censored",

@@ -5,7 +5,7 @@ the vectors (folding rare ones, clustering many, splitting for properties), and 
 flows of runs, and the map from vectors to states with the propositions that hold in each.
 """
 
-from tracebridge.states.abstraction import DEFAULT_K_MAX, Abstraction, abstract_features, one_hot
+from tracebridge.states.abstraction import DEFAULT_K_MAX, PAPER_K_MAX, Abstraction, abstract_features, one_hot
 from tracebridge.states.clustering import Clustering, cluster, cut_tree, mean_silhouettes, ward_tree
 from tracebridge.states.features import OUTCOMES, EncodedRuns, FeatureCounts, FeatureVector, count_features, encode_runs
 from tracebridge.states.flow import RunFlow
@@ -13,6 +13,7 @@ from tracebridge.states.space import RESERVED_WORDS, Propositions, Renaming, Sta
 
 __all__ = [
     "DEFAULT_K_MAX",
+    "PAPER_K_MAX",
     "OUTCOMES",
     "RESERVED_WORDS",
     "Abstraction",

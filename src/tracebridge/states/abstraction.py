@@ -17,7 +17,10 @@ from tracebridge.states.features import EncodedRuns, FeatureCounts, FeatureVecto
 from tracebridge.states.space import OTHER, Propositions, StateSpace, name_states
 
 #: At most this many states are made of the vectors that are not folded, unless the caller says otherwise.
-DEFAULT_K_MAX = 12
+#: Rule-based vectors are few and their states keep every proposition constant, so that they are clustered late.
+DEFAULT_K_MAX = 30
+#: The largest number of clusters that the paper tries.
+PAPER_K_MAX = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
