@@ -55,15 +55,14 @@ def decode(path: Path) -> None:
 
 
 def fit(path: Path) -> None:
-    from tracebridge.chain import fit_chain
-    from tracebridge.traces import open_traces
+    from tracebridge.pipeline import fit_files
 
-    fit_chain(open_traces([path]))
+    fit_files([path])
 
 
 def imports(_path: Path) -> None:
     """What is loaded before the first byte is read."""
-    for name in ("tracebridge.chain", "tracebridge.traces"):
+    for name in ("tracebridge.pipeline",):
         import_module(name)
 
 

@@ -23,5 +23,7 @@ def shared_data() -> Path:
     named = os.environ.get("TRACEBRIDGE_SHARED")
     shared = Path(named) if named else ROOT.parent / "shared"
     if not (shared / "data").is_dir():
+        if os.environ.get("TRACEBRIDGE_REQUIRE_SHARED"):
+            pytest.fail(f"the shared real traces are required, and {shared / 'data'} is not there")
         pytest.skip("the shared real traces are not here (set TRACEBRIDGE_SHARED)")
     return shared / "data"

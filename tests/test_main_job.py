@@ -30,7 +30,14 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.shared_data
 def test_tau_bench(shared_data, tmp_path, capsys, exact):
     source = str(shared_data / "traces" / "tau_bench" / "gpt-4o-airline.json")
-    arguments = ["assess", source, str(ROOT / "properties" / "reliability.props"), "-o", str(tmp_path / "out"), "--json"]
+    arguments = [
+        "assess",
+        source,
+        str(ROOT / "properties" / "reliability.props"),
+        "-o",
+        str(tmp_path / "out"),
+        "--json",
+    ]
     code = run([*arguments, *(["--exact"] if exact else [])])
     document = json.loads(capsys.readouterr().out)
     assert document["corpus"]["outcomes"] == {"success": 84, "failure": 111, "censored": 5}
@@ -98,8 +105,9 @@ def test_what_is_written_reads_back_as_the_same_chain(tmp_path):
 
 @pytest.mark.storm
 def test_the_rewritten_properties_have_the_same_values_on_the_exported_model(tmp_path):
-    """The exported files are checked as another user would: the model through Storm's own builder, one initial state."""
-    from tracebridge.checking.storm import StormWorker, build_prism_chain
+    """The exported files are checked as another user would: through Storm's own builder, from one initial state."""
+    from tracebridge.checking.prism_program import build_prism_chain
+    from tracebridge.checking.storm_process import StormWorker
 
     for properties in PROPERTIES:
         folder = tmp_path / properties.stem

@@ -19,7 +19,7 @@ def test_every_public_name_is_there_and_documented(name):
 def test_the_lists_of_names_agree():
     assert set(tracebridge.__all__) == {*tracebridge._MODULE_OF, "__version__"}
     assert sorted(tracebridge.__all__) == tracebridge.__all__
-    assert set(tracebridge.__all__) <= set(dir(tracebridge))
+    assert dir(tracebridge) == sorted(tracebridge.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,18 @@ class Agreement:
             return 1
         failed = any(result.verdict is Verdict.ERROR for result in self.results)
         return 0 if self.ok and not failed else 4
+
+    def __repr__(self) -> str:
+        agreed = {True: f"gap {self.gap}", False: "THE ENGINES DISAGREE", None: "one engine"}[self.agree]
+        return f"<Agreement on {self.property.name or self.property.text}: {self.verdict or 'answered'}, {agreed}>"
+
+    def _repr_html_(self) -> str:
+        cells = [self.property.name or "", self.property.text, str(self.verdict or "answered")]
+        cells += [str(result.value.value) if result.value else str(result.truth) for result in self.results]
+        cells.append("" if self.gap is None else f"{self.gap:.2g}")
+        heads = ["property", "formula", "verdict", *(result.engine for result in self.results), "gap"]
+        row = "".join(f"<td>{escape(cell[:200])}</td>" for cell in cells)
+        return f"<table><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr><tr>{row}</tr></table>"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tracebridge.agreement import Agreement, compare, worst_exit_code
 from tracebridge.chain import ChainFit, document_text, fit_chain
 from tracebridge.checking import ENGINE_NAMES, iter_check
-from tracebridge.errors import NothingToCheckError
-from tracebridge.export import format_prism, rewrite_for_export
+from tracebridge.errors import Location, NothingToCheckError, PropertyError
+from tracebridge.export import format_prism, is_rewritten, rewrite_for_export
 from tracebridge.pctl import ast, format_properties, read_properties, resolve_constants
 from tracebridge.report import OutputFolder, key_figures, results_document, summary_markdown
 from tracebridge.resources import packaged
@@ -111,10 +111,17 @@ def assess(
         TracebridgeError: as the stages do; nothing is written then.
     """
     file = read_properties(properties if properties is not None else packaged("properties", "reliability.props"))
+    if is_rewritten(file):
+        raise PropertyError(
+            "these properties were rewritten for an exported model; give the ones that they were written from",
+            location=Location(path=file.path),
+        )
     resolved = resolve_constants(file, constants or {})
     if not resolved.properties:
         raise NothingToCheckError(f"{file.path} holds no property")
-    folder = None if output is None else OutputFolder(output, force=force)
+    folder = (
+        None if output is None else OutputFolder(output, marker="results.json", kind="tracebridge-results", force=force)
+    )
     progress("reading traces and fitting the chain")
     fitted = fit_files(paths, propositions=propositions_of(resolved), **options)
     chain = fitted.fit.chain

@@ -213,7 +213,7 @@ def test_only_runs_without_a_step():
     fit = fit_paths(([], "success"), ([], "success"), ([], "failure"), ([], "censored"))
     assert fit.chain.states == ("success", "failure")
     assert fit.chain.exact_initial() == [Fraction(2, 3), Fraction(1, 3)]
-    assert "1 of the censored runs had no step and tell nothing" in fit.notes
+    assert "censored runs without a step, which tell nothing: 1" in fit.notes
     assert fit_paths(([], "success"), ([], "censored"), policy="failure").chain.exact_initial() == [Fraction(1, 2)] * 2
 
 
@@ -262,7 +262,7 @@ def test_states_of_dropped_runs_are_not_in_the_chain():
 def test_censored_runs_end_without_a_trace_in_their_last_row():
     fit = fit_paths((["a"], "success"), (["a", "a"], "censored"), prior="none")
     assert fractions_of(fit.chain)["a"] == {"a": Fraction(1, 2), "success": Fraction(1, 2)}
-    assert "1 of 2 runs are censored: their transitions count, their ends do not" in fit.notes
+    assert "censored runs: 1 of 2; their transitions count, their ends do not" in fit.notes
 
 
 # ---------------------------------------------------------------- options and names
@@ -345,7 +345,8 @@ def test_labels_and_rewards_of_a_fit_from_traces():
     assert chain.rewards["search"].state.tolist() == [0, 1, 1, 1, 0, 0, 0]
     assert chain.rewards["search.ok"].state.tolist() == [0, 0, 1, 0, 0, 0, 0]
     assert {"answer", "search.error", "tool", "error"} < set(chain.rewards)
-    assert "the name 'success' is the proposition 'step_success', as the word means something else" in fit.notes
+    meaning = "because 'success' has a meaning of its own in chains and property files"
+    assert f"properties call the name 'success' by 'step_success', {meaning}" in fit.notes
 
 
 def test_expected_rewards_without_prior_are_means_over_runs():
@@ -360,11 +361,37 @@ def test_expected_rewards_without_prior_are_means_over_runs():
         assert sum(initial[state] * value for state, value in values.items()) == Fraction(total, 3)
 
 
+def test_one_rare_kind_of_step_is_one():
+    runs = [Trace(trace_id=str(i), outcome=Outcome.SUCCESS, steps=(Step(name=n),)) for i, n in enumerate("aab")]
+    assert "1 rare kind of step (1 step) is folded into 'other'" in fit_chain(runs, min_count=2).notes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"min_count": 9}, "min_count=9:"), ({"top": 0}, "min_count=0, top=0:")],
+)
+def test_folding_every_step_is_told_loudly(options, words):
+    notes = fit_chain(example_traces(), **options).notes
+    (note,) = [note for note in notes if "folded" in note]
+    assert note.startswith("EVERY kind of step (")
+    assert f"into 'other' by {words} the chain knows only the lengths and ends of runs" in note
+    kept_apart = fit_chain(example_traces(), propositions=["search"], **options).notes
+    assert any("the chain knows only what the properties name" in note for note in kept_apart)
+
+
+def test_a_kind_that_is_also_the_name_of_other_steps_is_told():
+    steps = (Step(name="action", kind="tool"), Step(name="x", kind="action"))
+    notes = fit_chain([Trace(trace_id="a", outcome=Outcome.SUCCESS, steps=steps)]).notes
+    expected = "properties call the kind 'action' by 'kind_action', because 'action' is also the name of other steps"
+    assert expected in notes
+
+
 def test_folding_and_mixing_are_told():
     fit = fit_chain(example_traces(), top=1)
     assert any("4 rare kinds of step (4 steps) are folded into 'other'" in note for note in fit.notes)
     mixed = "'answer', 'error', 'retry', 'say', 'search' and 2 more"  # and step_success, tool
-    assert f"no labels, as they hold in only some of the steps of a state: {mixed}" in fit.notes
+    why = "these words cannot be used in properties, because some states mix steps with and without them"
+    assert f"{why}: {mixed}" in fit.notes
     split = fit_chain(example_traces(), top=1, propositions=["search"])
     assert split.chain.has_label("search")
 
@@ -417,7 +444,7 @@ def test_html_is_escaped():
     html = fit._repr_html_()
     assert "<b>" not in html
     assert "&lt;b&gt;" in html
-    assert "1 of 2 runs are censored" in html
+    assert "censored runs: 1 of 2" in html
 
 
 @pytest.mark.shared_data

@@ -14,8 +14,11 @@ from tests.pctl.strategies import formulas, queries
 
 from tracebridge.agreement import compare_property
 from tracebridge.checking.closedform import ClosedFormSession
+from tracebridge.checking.engine import STORM
 from tracebridge.checking.evaluate import PropertyChecker
-from tracebridge.checking.storm import StormSession, StormWorker
+from tracebridge.checking.result import CheckResult
+from tracebridge.checking.storm import StormSession
+from tracebridge.checking.storm_process import StormWorker
 from tracebridge.pctl import format_formula
 from tracebridge.pctl.ast import Eventually, Formula, Operator, Probability, Property, walk
 from tracebridge.pctl.folding import fold_steps
@@ -53,7 +56,9 @@ def compare_engines(seed: int, batch: list[Formula], worker: StormWorker, *, exa
         property_ = Property(formula=fold_steps(formula), text=text)
         results = [checker.check(property_) for checker in checkers]
         for result in results:
-            assert result.answered, f"{result.engine} on {text}: {result.reason}"
+            assert result.answered or _hopeless(result), f"{result.engine} on {text}: {result.reason}"
+        if not all(result.answered for result in results):
+            continue
         agreement = compare_property(results)
         values = [(result.engine, result.value, result.verdict) for result in results]
         assert agreement.agree, (
@@ -62,6 +67,11 @@ def compare_engines(seed: int, batch: list[Formula], worker: StormWorker, *, exa
         if exact:
             assert agreement.gap == 0.0, text
             assert results[0].value == results[1].value, text
+
+
+def _hopeless(result: CheckResult) -> bool:
+    """Sticky chains of this size can leave Storm's doubles no correct digit, which it then says."""
+    return result.engine == STORM and not result.exact and "no correct digit" in (result.reason or "")
 
 
 @settings(max_examples=PAIRS // 2 // FORMULAS_A_CHAIN, deadline=None, derandomize=True)

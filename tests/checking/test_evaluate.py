@@ -10,7 +10,7 @@ import pytest
 from tracebridge.agreement import compare_property
 from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector
 from tracebridge.checking.evaluate import PropertyChecker
-from tracebridge.checking.result import Verdict
+from tracebridge.checking.result import Note, Verdict
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.errors import EngineError, ModelError, UnsupportedError
 from tracebridge.pctl import parse_properties
@@ -37,6 +37,7 @@ class Told:
     def __init__(self, values: EnclosureVector | Exception) -> None:
         self.values = values
         self.exact = isinstance(values, EnclosureVector) and values.exact
+        self.notes: list[Note] = []
         self.asked: list[list[list[bool]]] = []
 
     def evaluate(self, operator, holds):

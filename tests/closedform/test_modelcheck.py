@@ -21,6 +21,7 @@ from tests.closedform.strategies import (
 
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.closedform import conditioning, krylov, sparse_elimination
 from tracebridge.closedform.arithmetic import MAX_STEPS, ExactArithmetic, FloatArithmetic
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.closedform.modelcheck import evaluate_operator, rounding_amplification
@@ -359,6 +360,32 @@ class TestAmplification:
         chain = make_chain([{1: Fraction(1)}, {1: Fraction(1)}], goal={1})
         assert amplification(chain, until()) == 0
 
+    @staticmethod
+    def random_chain(n: int, leave: Fraction) -> MarkovChain:
+        """Three random successors a state, and the same way out of every state: ``1 / leave`` steps in the mean."""
+        rng = np.random.default_rng(3)
+        rows = []
+        for _ in range(n):
+            successors = set(rng.integers(0, n, 3).tolist())
+            rows.append({**{j: (1 - leave) / len(successors) for j in successors}, n: leave / 3, n + 1: leave * 2 / 3})
+        return make_chain([*rows, {n: Fraction(1)}, {n + 1: Fraction(1)}], goal={n})
+
+    @pytest.mark.parametrize("exponent", [1, 9, 14])
+    def test_of_a_large_chain_is_a_quick_upper_estimate(self, exponent: int) -> None:
+        found = amplification(self.random_chain(1_500, Fraction(1, 2**exponent)), until())
+        assert 2**exponent * (1 - 1e-12) <= found <= 2**exponent * 1.12
+
+    def test_what_is_not_known_is_infinite(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        chain = self.random_chain(600, Fraction(1, 2**20))
+        monkeypatch.setattr(conditioning, "_rough_stay", lambda Q, exits: np.zeros(len(exits)))
+        assert amplification(chain, until()) == pytest.approx(2**20, rel=1e-12)
+        monkeypatch.setattr(sparse_elimination, "DENSE_CORE", 10)
+        monkeypatch.setattr(krylov.JumpChainIteration, "converges", lambda self: False)
+        monkeypatch.setattr(conditioning, "_rough_stay", lambda Q, exits: np.full(len(exits), np.nan))
+        monkeypatch.setattr(conditioning, "_QUICK", 10)
+        assert amplification(chain, until()) == math.inf
+        assert amplification(chain, until(50)) == 50
+
     @given(chains(max_states=5, sticky=False), operators())
     @settings(max_examples=50, deadline=None)
     def test_is_a_number_for_every_operator(self, chain: MarkovChain, operator: Operator) -> None:
@@ -376,6 +403,21 @@ def test_next_and_until_in_a_large_chain() -> None:
         assert Fraction(found.lower[i]) <= on**distance <= Fraction(found.upper[i])
         assert found[i].width <= 2**-51 * found.value[i]
     assert values(chain, Probability(Next(Label("goal"))), exact=False)[n - 1].value == 0.9
+
+
+def test_a_long_pipeline() -> None:
+    """Without cycles, whatever the length; the probability and the time are geometric."""
+    n, on = 3_000, Fraction(999, 1_000)
+    rows = [{i + 1: on, n + 1: 1 - on} for i in range(n)]
+    chain = make_chain([*rows, {n: Fraction(1)}, {n + 1: Fraction(1)}], [1] * n + [0, 0], goal={n})
+    found = values(chain, until(), exact=False)
+    steps = values(chain, Reward(CumulativeReward(), "cost"), exact=False)
+    for ahead in (1, 2, 500, n):
+        i = n - ahead
+        assert Fraction(found.lower[i]) <= on**ahead <= Fraction(found.upper[i])
+        assert found[i].width <= 2**-51 * found.value[i]
+        assert Fraction(steps.lower[i]) <= (1 - on**ahead) / (1 - on) <= Fraction(steps.upper[i])
+        assert steps[i].width <= 2**-51 * steps.value[i]
 
 
 def test_rational_arithmetic_has_a_size_limit() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,9 @@ from hypothesis import strategies as st
 
 from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
-from tracebridge.checking.storm import StormWorker, build_prism_chain
+from tracebridge.checking.models import read_model
+from tracebridge.checking.prism_program import build_prism_chain
+from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import ModelError, UsageError
 from tracebridge.export import format_prism, is_own_prism, read_own_prism, restore_chain, single_start, write_prism
 from tracebridge.export.names import RESERVED_WORDS
@@ -279,6 +282,10 @@ def test_a_rational_too_long_to_be_written_is_refused() -> None:
     chain = MarkovChain(states=("a", "b"), transitions=np.eye(2), initial=initial)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="bits, too long for the PRISM language"):
         format_prism(chain)
+    tiny = RewardStructure.from_fractions([0, Fraction(1, 3**10_000)])
+    chain = MarkovChain(states=("a", "b"), transitions=np.eye(2), initial=[1, 0], rewards={"r": tiny})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="bits, too long for the PRISM language"):
+        format_prism(chain)
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -325,32 +332,246 @@ def test_line_ends_may_have_become_those_of_windows() -> None:
     ("old", "new", "line", "message"),
     [
         ("13/57", "0.25", 13, "0.25 is no fraction of integers"),
-        ("13/57", "14/57", None, r"'plan': its row sums to 58/57"),
-        ("13/57", "13/0", 13, "13/0 is no fraction"),
+        ("13/57", "14/57", 13, "state 'plan': its row sums to 58/57"),
         ("13/57:", "13/57", 13, "\"13/57(s'=0)\" is no branch of the form p:(s'=k)"),
+        ("13/57", "13/0", 13, "13/0 is no fraction"),
         ("13/57", "1" * 5000 + "/57", 13, "more than 4300 digits"),
-        ("(s'=0) + 44", "(s'=7) + 44", None, "beyond the 4 states"),
-        ("(s'=0) + 44", "(s'=" + "9" * 40 + ") + 44", None, "beyond the 4 states"),
-        ('"tool-call"\n', '"plan"\n', None, "two states are called 'plan'"),
-        ("  [] s=2 -> 1:", "  [] s=1 -> 1:", 15, "where it would write '  [] s=2 -> 1:"),
+        ("13/57", "1" * 4000 + "/57", 13, "its row sums to a fraction of many digits that is more than 1"),
+        ("13/57:(s'=0) + ", "0/57:(s'=0) + ", 13, "the branch to s'=0 has the probability 0; leave it out"),
+        ("13/57:(s'=0) + 44/57:(s'=1)", "1/2:(s'=1) + 1/2:(s'=1)", 13, "two branches lead to s'=1"),
+        ("1/4:(s'=2) + 1/4:(s'=3)", "1/4:(s'=2) + 249/1000:(s'=3)", 14, "'tool-call': its row sums to 999/1000"),
+        ("(s'=0) + 44", "(s'=7) + 44", 13, "speaks of s=7, but the states are s=0 to s=3 (line 11 has s go up to 4)"),
+        ("(s'=0) + 44", "(s'=4) + 44", 13, "speaks of s=4, but the states are s=0 to s=3"),
+        ("(s'=0) + 44", "(s'=" + "9" * 40 + ") + 44", 13, "but the states are s=0 to s=3"),
+        ("(s'=0) + 44", "(s'=00) + 44", 13, "is no branch"),
+        ("  [] s=1 -> 2/4", "  [] s=1 -> ½", 14, "is no branch"),
+        ("(s'=3);  // \"tool", "(s'=3)  // \"tool", 14, "is no command of the form"),
+        ('// "tool-call"\n', "// tool-call\n", 14, "is no command of the form"),
+        ('"tool-call"\n', '"plan"\n', 14, "two states are called 'plan'; the first is on line 13"),
+        ('"tool-call"\n', '""\n', 14, "a state needs a name"),
+        ("  [] s=2 -> 1:", "  [] s=1 -> 1:", 15, "s=1 has a command already, on line 14"),
+        ("  [] s=4 ->", "  [] s=3 ->", 17, "s=3 has a command already, on line 16"),
+        ("  [] s=2 -> 1:", "  [] s=9 -> 1:", 15, "a command for s=9, but the states are s=0 to s=3"),
+        ('  [] s=2 -> 1:(s\'=2);  // "done"\n', "", 15, "s=2, 'done', has no command, which should be here (line 11"),
+        (
+            '  [] s=3 -> 1:(s\'=3);  // "gave up"\n',
+            "",
+            16,
+            "state s=3, 'gave up', has no command, which should be here",
+        ),
+        ("  [] s=4 -> 5/8:(s'=0) + 3/8:(s'=1);  // the initial distribution\n", "", 17, "state s=4 has no command"),
+        ("5/8:(s'=0) + 3/8", "5/8:(s'=0) + 1/8", 17, "the initial distribution sums to 3/4"),
+        ("endmodule\n", "  [] s=5 -> 1:(s'=0);  // the initial distribution\n", 18, "stands already on line 17"),
+        ("init 4;", "init 77;", 11, "init 77, but s=4 leads to the initial states (line 17)"),
+        ("init 4;", "init 4", 11, "does not have the form 's : [0..k] init i;'"),
+        ("init 4;\n", "init 4;\n  s : [0..4] init 4;\n", 12, "the variable s is declared already, on line 11"),
+        ("  s : [0..4] init 4;\n", "", 40, "the file ends without a line 's : [0..k] init i;'"),
+        ("[0..4]", "[0..5]", 11, "where it would write '  s : [0..4] init 4;'"),
         ("s>=0 & s<=1) |", "s>=0 & s<=1 & s<=0) |", 21, "where it would write 'label"),
+        ("s=2;  // label", "s=6;  // label", 20, "speaks of s=6, but the states are s=0 to s=3"),
+        ("s=2;  // label", "s=2  // label", 20, "is no label of the form"),
+        ('// label "min"', '// label "success"', 21, "the label 'success' is defined already, on line 20"),
+        ('// label "min"', '// label "init"', 21, "'init' cannot be given as a label"),
+        ('// label "min"', '// label "plan"', 21, "'plan' must hold in s=0 alone, the state of that name (line 13)"),
         ('label "plan"', 'label "plam"', 23, 'where it would write \'label "plan"'),
-        ("state 1, action none", "state 0, action none", None, "no denominator of rewards"),
+        ('"plan" = s=0', '"plan" = s=2', 23, 'where it would write \'label "plan" = s=0;'),
+        (
+            'label "never" = false;  // label "never"\nlabel "plan" = s=0',
+            'label "plan" = s=1',
+            22,
+            '\'label "plan" = s=0',
+        ),
+        ("state 1, action none", "state 0, action none", 30, "0 is no denominator of rewards"),
+        ("state 1, action none", f"state {'9' * 4300}, action none", 30, "is no denominator of rewards"),
+        (
+            "13/57",
+            "1" * 4250 + "/" + "1" * 4300,
+            13,
+            "common denominator of the probabilities has more than 14000 bits",
+        ),
+        ("state 1, action none", "state 1", 30, "does not have the form 'rewards"),
+        ('// "cost €"', '// "steps"', 35, "the reward structure 'steps' is defined already, on line 30"),
+        ('// "cost €"', '// ""', 35, "a reward structure needs a name"),
+        ("  s=1 : 1;", "  s=0 : 1;", 32, "a second reward of s=0 in the structure of line 30"),
+        ("  s=1 : 1;", "  s=1 : 1/2;", 32, "the reward 1/2 is no multiple of 1"),
+        ("  s=1 : 1;", "  s=8 : 1;", 32, "speaks of s=8, but the states are s=0 to s=3"),
+        ("  s=1 : 1;", "  [] s=1 : 1;", 32, "line 30 says that the structure has none"),
+        ("  s=1 : 1;", "  s=1 : 0;", 32, "where it would write 'endrewards'"),
+        ("  [] s=1 : 2.5;", "  [] s=1 : 1e999;", 36, "1e999 is beyond the largest double"),
+        ("  [] s=1 : 2.5;", "  [] s=1 : 5/2;", 36, "5/2 is no decimal number"),
+        ("  [] s=1 : 2.5;", "  [] s=1 : -0.0;", 36, "is no reward of the form"),
+        (
+            "  true : 0;\nendrewards\n",
+            "  true : 0;\n",
+            40,
+            "the file ends after this line, where tracebridge would go on",
+        ),
         ("endrewards\n", "endrewards\n// a note\n", 34, "'// a note' where it would write"),
-        ("// A Markov", "// Markov", 2, "undo the edit, or take away the first line"),
+        ("// A Markov", "// Markov", 2, "undo the edit, or take away the first line (//= tracebridge dtmc ...)"),
         ("dtmc 1,", "dtmc 2,", 1, "format 2; this version of tracebridge reads format 1"),
         ("exact, initial", "about, initial", 1, "was not written by tracebridge"),
         ('endrewards\n\nrewards "none"', 'endrewards\nrewards "none"', 38, "where it would write ''"),
         ('"gave up"\n', '"\\u{110000}"\n', 16, "a character that does not exist"),
     ],
 )
-def test_an_edit_that_the_file_does_not_reflect_is_found(old: str, new: str, line: int | None, message: str) -> None:
+def test_an_edit_that_the_file_does_not_reflect_is_found_at_its_line(
+    old: str, new: str, line: int, message: str
+) -> None:
     assert old in SMALL_TEXT
-    with pytest.raises(ModelError, match=re.escape(message) if "58/57" not in message else message) as raised:
-        read_own_prism(SMALL_TEXT.replace(old, new, 1), path="edited.prism")
-    assert str(raised.value).startswith("edited.prism")
-    if line is not None:
-        assert raised.value.problems[0].location.line == line
+    text = SMALL_TEXT.replace(old, new, 1)
+    with pytest.raises(ModelError, match=re.escape(message)) as raised:
+        read_own_prism(text, path="edited.prism")
+    location = raised.value.problems[0].location
+    assert (location.path, location.line) == ("edited.prism", line)
+    assert line <= len(text.splitlines())
+
+
+@given(st.integers(0, len(SMALL_TEXT)), st.integers(0, 40), st.sampled_from(["", "0", "7", ";", "\n", '"', "s=9"]))
+def test_any_edit_is_read_or_refused_at_a_line_of_the_file(start: int, length: int, new: str) -> None:
+    text = SMALL_TEXT[:start] + new + SMALL_TEXT[start + length :]
+    try:
+        chain = read_own_prism(text)
+    except ModelError as error:
+        for problem in error.problems:
+            assert problem.location.line is not None
+            assert 1 <= problem.location.line <= max(1, len(text.rstrip("\n").split("\n")))
+    else:
+        assert single_start(chain).n_states == chain.n_states + 1
+
+
+def test_every_bad_line_is_listed() -> None:
+    text = SMALL_TEXT.replace("13/57", "14/57").replace("2/4", "1/4").replace("5/8", "6/8")
+    with pytest.raises(ModelError) as raised:
+        read_own_prism(text)
+    assert [problem.location.line for problem in raised.value.problems] == [13, 14, 17]
+    assert "'plan': its row sums to 58/57" in str(raised.value)
+    assert "'tool-call': its row sums to 3/4" in str(raised.value)
+    assert "the initial distribution sums to 9/8" in str(raised.value)
+
+
+FLOATS = """//= tracebridge dtmc 1, transitions float, initial float
+// A Markov chain of 2 states. The comment behind a command names its state; that behind a
+// label or a reward structure gives the name that its identifier stands for. In a name, \\u{hex} is the
+// character of that code point. tracebridge restores the chain from these comments exactly.
+// Probabilities are doubles, digit by digit: a row sums to one up to their rounding only.
+
+dtmc
+
+module chain
+  s : [0..1] init 0;
+
+  [] s=0 -> 0.25:(s'=0) + 0.75:(s'=1);  // "try"
+  [] s=1 -> 1.0:(s'=1);  // "done"
+endmodule
+
+label "try" = s=0;  // state "try"
+label "done" = s=1;  // state "done"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("0.75", "0.749", 12, "state 'try': its row sums to 0.999"),
+        ("0.75", "1e308", 12, "state 'try': its row sums to 1e+308"),
+        ("0.25:(s'=0) + 0.75", "1e308:(s'=0) + 1e308", 12, "state 'try': its row sums to inf"),
+        ("0.75", "0.0", 12, "the branch to s'=1 has the probability 0"),
+        ("0.75", "3/4", 12, "3/4 is no decimal number"),
+        ("0.75", "-0.75", 12, "is no branch"),
+        ("init 0", "init 77", 10, "init 77, but the states are s=0 to s=1"),
+        ("init 0;", "init 0;  // mass 0.9", 10, "the initial mass sums to 0.9"),
+        ('  [] s=1 -> 1.0:(s\'=1);  // "done"\n', "", 13, "state s=1, 'done', has no command, which should be here"),
+        ("  [] s=0 -> 0.25:(s'=0) + 0.75:(s'=1);  // \"try\"\n", "", 12, "state s=0, 'try', has no command"),
+    ],
+)
+def test_an_edit_of_a_file_of_doubles_is_found_at_its_line(old: str, new: str, line: int, message: str) -> None:
+    assert read_own_prism(FLOATS).n_states == 2
+    assert old in FLOATS
+    with pytest.raises(ModelError, match=re.escape(message)) as raised:
+        read_own_prism(FLOATS.replace(old, new, 1))
+    assert raised.value.problems[0].location.line == line
+
+
+def test_a_row_with_different_denominators_is_read_as_what_it_is() -> None:
+    """In any order of branches, and over their common denominator."""
+    text = SMALL_TEXT.replace("2/4:(s'=0) + 1/4:(s'=2) + 1/4:(s'=3)", "1/4:(s'=3) + 1/2:(s'=0) + 3/12:(s'=2)")
+    chain = read_own_prism(text)
+    assert chain.rationals is not None
+    assert chain.rationals.row(1) == {0: Fraction(1, 2), 2: Fraction(1, 4), 3: Fraction(1, 4)}
+    assert format_prism(chain) == SMALL_TEXT.replace(
+        "2/4:(s'=0) + 1/4:(s'=2) + 1/4", "6/12:(s'=0) + 3/12:(s'=2) + 3/12"
+    )
+
+
+def test_an_initial_distribution_with_different_denominators_is_read_as_what_it_is() -> None:
+    chain = read_own_prism(SMALL_TEXT.replace("5/8:(s'=0) + 3/8:(s'=1)", "1/3:(s'=0) + 4/6:(s'=1)"))
+    assert chain.exact_initial() == [Fraction(1, 3), Fraction(2, 3), 0, 0]
+
+
+def test_rewards_may_be_reduced_and_doubles_spelled_in_another_way() -> None:
+    halves = SMALL_TEXT.replace("state 1, action none", "state 4, action none").replace("  s=1 : 1;", "  s=1 : 1/2;")
+    assert read_own_prism(halves).rewards["steps"].fractions(action=False) == [1, Fraction(1, 2), 0, 0]
+    assert read_own_prism(SMALL_TEXT.replace(": 2.5;", ": 25e-1;")).rewards["cost €"].per_step.tolist() == [
+        0,
+        2.5,
+        0,
+        0,
+    ]
+    assert_identical(read_own_prism(FLOATS.replace("0.75", "0.750")), read_own_prism(FLOATS))
+
+
+def test_a_common_denominator_too_long_to_write_is_refused() -> None:
+    row = " + ".join(f"1/{base**3000}:(s'={i})" for i, base in enumerate((3, 5, 7, 11)))
+    text = SMALL_TEXT.replace("2/4:(s'=0) + 1/4:(s'=2) + 1/4:(s'=3)", row)
+    with pytest.raises(ModelError, match="the common denominator of the probabilities has more than 14000 bits"):
+        read_own_prism(text)
+
+
+def test_the_end_of_the_file_may_have_been_trimmed() -> None:
+    assert_identical(read_own_prism(SMALL_TEXT.rstrip("\n")), SMALL)
+    assert_identical(read_own_prism(SMALL_TEXT + "\n\n"), SMALL)
+
+
+@pytest.mark.parametrize("end", range(1, SMALL_TEXT.count("\n")))
+def test_a_file_cut_short_is_refused_at_a_line_that_it_has(end: int) -> None:
+    """Except where it is whole without its last reward structures."""
+    text = "".join(SMALL_TEXT.splitlines(keepends=True)[:end])
+    kept = text.rstrip("\n") + "\n"
+    first = list(SMALL.rewards.items())
+    wholes = [format_prism(replace(SMALL, rewards=dict(first[:k]))) for k in range(3)]
+    if kept in wholes:
+        assert format_prism(read_own_prism(text)) == kept
+        return
+    with pytest.raises(ModelError) as raised:
+        read_own_prism(text)
+    assert all(1 <= (problem.location.line or 0) <= end for problem in raised.value.problems)
+
+
+def test_no_file_holds_a_negative_zero() -> None:
+    chain = MarkovChain(
+        states=("a", "b", "c"),
+        transitions=[[-0.0, 1, 0], [0.5, -0.0, 0.5], [0, 0, 1]],  # type: ignore[arg-type]
+        initial=[0.5, -0.0, 0.5],  # type: ignore[arg-type]
+        rewards={"r": RewardStructure(state=np.array([-0.0, 1, 0]), action=np.array([-0.0, 0, -0.0]))},
+    )
+    for written in (chain, single_start(chain)):
+        text = format_prism(written)
+        assert "-0" not in text
+        assert_identical(read_own_prism(text), written)
+
+
+@pytest.mark.storm
+def test_without_its_first_line_an_edited_file_is_read_as_any_prism_model(tmp_path: Path) -> None:
+    """As the hint of every refusal says."""
+    pytest.importorskip("stormpy")
+    edited = FLOATS.replace("s'=0) + 0.75", "s'=0) + 0.5:(s'=1) + 0.25").replace('// "try"', "// of mine")
+    path = tmp_path / "edited.prism"
+    path.write_text(edited, encoding="utf-8")
+    with pytest.raises(ModelError, match="take away the first line"):
+        read_model(path)
+    path.write_text(edited.split("\n", 1)[1], encoding="utf-8")
+    chain = read_model(path).chain
+    assert chain.transitions.toarray().tolist() == [[0.25, 0.75], [0, 1]]
 
 
 def test_an_edit_that_keeps_the_form_is_read() -> None:

@@ -115,7 +115,7 @@ def test_which_tool_takes_what_is_a_note() -> None:
     file = parse_properties('label "x" = "a";\n"n": 1 - P=? [ F "x" ];\n"m": P=? [ F "tool-call" ];')
     found = [str(finding) for finding in lint(file)]
     assert found == [
-        "1:1: note: neither PRISM nor Storm defines a label by other labels; format --target writes it out",
+        "1:1: note: neither PRISM nor Storm defines a label by other labels; `props format --for prism` writes it out",
         "2:10: note: Storm does not calculate with operators",
         "3:14: note: PRISM cannot read the label 'tool-call': a name consists of letters, digits and underscores there",
         "3:14: note: Storm cannot read the label 'tool-call': a name consists of letters, digits and underscores there",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,12 @@ def test_hostile_values_in_a_foreign_record(tmp_path: Path, field: str, value: s
         path.write_text(text)
         traces = read_or_refuse(path, format="tau-bench", skip_bad=True)
         assert all(len(trace.trace_id) <= 1000 for trace in traces)
+
+
+@pytest.mark.parametrize("row", ['x","', 'a,"x', '"', "a,b,c,d", 'a,"x""'])
+def test_tables_of_bad_rows_take_linear_time(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text("run_id,state,outcome\n" + f"{row}\n" * 100_000)
+    start = time.perf_counter()
+    assert read_or_refuse(path, skip_bad=True) == ()
+    assert time.perf_counter() - start < 20

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracebridge.errors import Location, Problem
-from tracebridge.traces.problems import ProblemLog, escaped, shown
+from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
 
 
 @given(text=st.text())
@@ -31,6 +31,10 @@ def test_names_are_shown_on_one_line_and_cut(text: str) -> None:
 )
 def test_values(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_numbers_and_their_nouns() -> None:
+    assert [counted(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
 
 
 def test_what_is_beyond_the_limit_is_counted() -> None:

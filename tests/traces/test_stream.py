@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -58,6 +59,94 @@ def test_patterns_lists_and_repeats(folder: Path) -> None:
     assert len(read_traces([path, str(path), folder / "b" / ".." / "b" / "native.jsonl"])) == 2
 
 
+FLAT = "run_id,state,outcome\n1,{0},ok\n2,{0},fail\n"
+
+
+def test_files_of_one_name_have_labels_that_tell_them_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("d1/r", "d2/r", "d1/sub/r", "other"):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([TAU[0] | {"model": name}]))
+    monkeypatch.chdir(tmp_path)
+
+    def labels(*paths: str | Path) -> list[str]:
+        corpus = read_traces(list(paths))
+        names = [file.path for file in corpus.files]
+        assert [trace.trace_id for trace in corpus] == [f"{name.removesuffix('.json')}/1/0" for name in names]
+        return names
+
+    assert labels("d1/r.json", "d2/r.json", "other.json") == ["d1/r.json", "d2/r.json", "other.json"]
+    assert labels(tmp_path / "d1" / "r.json", tmp_path / "d2" / "r.json") == ["d1/r.json", "d2/r.json"]
+    assert labels("d1", "d2") == ["d1/r.json", "sub/r.json", "d2/r.json"]
+    assert labels("d1/r.json", "d1/sub/r.json") == ["d1/r.json", "sub/r.json"]
+    assert labels("d1/*.json", "d2/*.json") == ["d1/r.json", "d2/r.json"]
+    assert labels("d1/r.json", "d2/../d1/r.json") == ["r.json"]
+    monkeypatch.chdir(tmp_path / "d1")
+    assert labels("r.json", "../d2/r.json") == ["r.json", "d2/r.json"]
+    assert labels("../other.json") == ["other.json"]
+
+
+def test_run_ids_of_another_flat_file_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(FLAT.format(name))
+    corpus = read_traces(tmp_path)
+    assert [trace.trace_id for trace in corpus] == ["1", "2", "b.csv/1", "b.csv/2"]
+    (note,) = corpus.notes
+    assert str(note).startswith("b.csv: run ids of an earlier file stand here again; the runs here are called b.csv/")
+
+
+@pytest.mark.parametrize("text", [FLAT.format("x"), line("n1"), json.dumps(TAU)])
+def test_the_same_bytes_twice_are_a_problem(tmp_path: Path, text: str) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(TraceError, match=r"^b.json: the same file twice: it has the bytes of a.json \(give it once\)$"):
+        read_traces(tmp_path)
+    kept = read_traces(tmp_path, skip_bad=True)
+    assert [file.path for file in kept.files] == ["a.json"]
+    assert kept.n_skipped == 1
+    (tmp_path / "b.json").write_text(text.replace("x", "y").replace("n1", "n2").replace("hi", "ho"))
+    assert len(read_traces(tmp_path).files) == 2
+
+
+def test_file_names_that_are_no_text(tmp_path: Path) -> None:
+    tau, flat = tmp_path / os.fsdecode(b"r\xff.json"), tmp_path / "c\x1bd.csv"
+    try:
+        tau.write_text(json.dumps(TAU))
+        flat.write_text(FLAT.format("x"))
+    except OSError:
+        pytest.skip("this file system takes names of text only")
+    corpus = read_traces(tmp_path)
+    assert [file.path for file in corpus.files] == ["c\\x1bd.csv", "r\\xff.json"]
+    assert [trace.trace_id for trace in corpus] == ["1", "2", "r\\xff/1/0"]
+    write_traces(corpus, tmp_path / "out.jsonl")
+    with pytest.raises(TraceError, match=r"no\\xff.json: there is no such file"):
+        open_traces(tmp_path / os.fsdecode(b"no\xff.json"))
+
+
+def test_an_empty_path_is_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for paths in ("", [""], ["a.json", ""]):
+        with pytest.raises(UsageError, match="a path is empty"):
+            open_traces(paths)
+    assert len(read_traces(".").files) == 3
+
+
+def test_one_file_that_is_not_read_is_one(folder: Path) -> None:
+    (note,) = read_traces(folder).notes
+    assert str(note) == "corpus: 1 file is not read, by the suffix: README.md (name a file to read it)"
+
+
+def test_known_formats_are_listed_once(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.json").write_text(json.dumps({"resourceSpans": [name]}))
+    stream = open_traces(tmp_path)
+    for _ in range(2):
+        with pytest.raises(TraceError) as caught:
+            list(stream)
+        assert str(caught.value).count("looks like an OpenTelemetry trace (OTLP), which is not read yet") == 3
+        assert str(caught.value).count("known formats are") == 1
+
+
 def test_iterating_again_reads_again(folder: Path) -> None:
     stream = open_traces(folder)
     assert list(stream) == list(stream)
@@ -109,6 +198,11 @@ def test_when_every_record_is_bad_skipping_does_not_help(tmp_path: Path) -> None
             "JSON object with the keys messages, score.*known formats are jsonl.*--format",
         ),
         (b"hello world\n", "text that starts 'hello world'"),
+        (b"{}", "the file holds an empty JSON object"),
+        (b"[ ]", "the file holds an empty JSON array"),
+        (b"[{}]", "a JSON array whose first element is an object that has no key"),
+        (b"[1]", "a JSON array of something else than objects"),
+        (b'{"resourceSpans": []}', r"file.jsonl: looks like an OpenTelemetry trace \(OTLP\), which is not read yet"),
         (b"\x1f\x8b\x08damaged", "compressed data are damaged"),
         (b"\x28\xb5\x2f\xfddamaged", "compressed data are damaged"),
     ],
@@ -157,7 +251,7 @@ def test_usage() -> None:
 
 def test_a_format_can_be_imposed(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("run_id,state\na,x\n")
+    path.write_text("run_id,state,outcome\na,x,ok\n")
     assert len(read_traces(path, format="flat")) == 1
     with pytest.raises(TraceError, match="this is not JSON"):
         read_traces(path, format="jsonl")

@@ -52,6 +52,9 @@ class AbsorbingChain:
         set_(self, "Q", csr_array(rows[:, self.transient]))
         set_(self, "R", csr_array(rows[:, self.absorbing]))
 
+    def __repr__(self) -> str:
+        return f"<AbsorbingChain of {len(self.transient)} transient and {len(self.absorbing)} absorbing states>"
+
     @property
     def initial(self) -> NDArray[np.float64]:
         """Initial mass on transient states, shape (m,)."""

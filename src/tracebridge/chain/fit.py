@@ -126,6 +126,9 @@ class ChainFit:
                 )
         return fit
 
+    def __repr__(self) -> str:
+        return f"<ChainFit of {len(self.alpha)} states to {self.counts.n_runs} runs, prior {self.prior}>"
+
     def _repr_html_(self) -> str:
         runs = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.runs_by_outcome().items())
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
@@ -240,6 +243,8 @@ def fit_chain(
     Raises:
         TraceError, UsageError, FitError, NothingToCheckError: as these do.
     """
+    if isinstance(traces, str | Path):
+        raise UsageError(f"fit_chain takes traces, not a path: fit_chain(read_traces({str(traces)!r}))")
     features = count_features(traces)
     if k_max is None:
         k_max = PAPER_K_MAX if profile == "paper" else DEFAULT_K_MAX

@@ -236,6 +236,10 @@ class MarkovChain:
                 record["exact"] = f"{top}/{bottom}"
         return records
 
+    def __repr__(self) -> str:
+        kind = "rational" if self.is_exact else "double"
+        return f"<MarkovChain of {self.n_states} states, {self.transitions.nnz} transitions, {kind}>"
+
     def _repr_html_(self) -> str:
         head = "<tr><th>state</th><th>successor</th><th>probability</th></tr>"
         records = self.to_records()

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tracebridge.chain.graph import reaching, recurrent_classes
+from tracebridge.states.space import RESERVED_WORDS
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.states.abstraction import Abstraction
+    from tracebridge.states.space import Renaming
 
 _SHOWN = 5
 
@@ -45,9 +48,9 @@ def run_notes(counts: TransitionCounts, rows: RowCounts, policy: CensoringPolicy
             "failure": "they count as failures",
             "drop": "they are left out",
         }
-        notes.append(f"{counts.censored.n_runs} of {counts.n_runs} runs are censored: {meaning[policy]}")
+        notes.append(f"censored runs: {counts.censored.n_runs} of {counts.n_runs}; {meaning[policy]}")
         if policy == "censored" and counts.censored.n_empty:
-            notes.append(f"{counts.censored.n_empty} of the censored runs had no step and tell nothing")
+            notes.append(f"censored runs without a step, which tell nothing: {counts.censored.n_empty}")
     if unseen:
         notes.append(f"states without a step in the runs that count are not in the chain: {_listed(unseen)}")
     m = len(rows.states)
@@ -83,13 +86,34 @@ def abstraction_notes(abstraction: Abstraction) -> list[str]:
     """What was folded and renamed, and which words are no labels."""
     notes = []
     if abstraction.folded:
-        steps = sum(count for _, count in abstraction.folded)
-        notes.append(f"{len(abstraction.folded)} rare kinds of step ({steps} steps) are folded into 'other'")
-    for renaming in abstraction.space.propositions.renamings:
-        notes.append(
-            f"the {renaming.role} {renaming.original!r} is the proposition {renaming.proposition!r}, "
-            "as the word means something else"
-        )
+        steps = counted(sum(count for _, count in abstraction.folded), "step")
+        if len(abstraction.folded) == sum(map(len, abstraction.space.members)):
+            options = f"min_count={abstraction.min_count}" + (
+                "" if abstraction.top is None else f", top={abstraction.top}"
+            )
+            left = "the lengths and ends of runs" if len(abstraction.space.names) == 1 else "what the properties name"
+            notes.append(
+                f"EVERY kind of step ({steps}) is folded into 'other' by {options}: the chain knows only {left}; "
+                "lower min_count or raise top"
+            )
+        else:
+            kinds = "rare kind of step" if len(abstraction.folded) == 1 else "rare kinds of step"
+            are = "is" if len(abstraction.folded) == 1 else "are"
+            notes.append(f"{len(abstraction.folded)} {kinds} ({steps}) {are} folded into 'other'")
+    notes += [_renamed(renaming) for renaming in abstraction.space.propositions.renamings]
     if mixed := list(abstraction.space.mixed_labels):
-        notes.append(f"no labels, as they hold in only some of the steps of a state: {_listed(mixed)}")
+        notes.append(
+            "these words cannot be used in properties, because some states mix steps with and without them: "
+            f"{_listed(mixed)}"
+        )
     return notes
+
+
+def _renamed(renaming: Renaming) -> str:
+    """What a property must write for a step's name or kind, and why."""
+    reserved = renaming.original in RESERVED_WORDS
+    why = "has a meaning of its own in chains and property files" if reserved else "is also the name of other steps"
+    return (
+        f"properties call the {renaming.role} {renaming.original!r} by {renaming.proposition!r}, "
+        f"because {renaming.original!r} {why}"
+    )

@@ -10,6 +10,7 @@ from tracebridge.closedform.modelcheck import evaluate_operator
 
 if TYPE_CHECKING:
     from tracebridge.chain.markov import MarkovChain
+    from tracebridge.checking.result import Note
     from tracebridge.closedform.enclosure import EnclosureVector
     from tracebridge.pctl.ast import Operator
 
@@ -21,6 +22,7 @@ class ClosedFormSession:
 
     def __init__(self, chain: MarkovChain, *, exact: bool = False) -> None:
         self.exact = exact
+        self.notes: list[Note] = []
         self._arithmetic = ExactArithmetic(chain) if exact else FloatArithmetic(chain)
 
     def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tracebridge.checking.result import Note
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.pctl.ast import Formula, Operator
 
@@ -35,6 +36,10 @@ class EngineSession(Protocol):
     @property
     def exact(self) -> bool:
         """Whether values are rationals."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What a reader should know about the answers given since the list was cleared."""
 
     def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
         """The value of the operator in every state, shape (n,); its threshold is not looked at.

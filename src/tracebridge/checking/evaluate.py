@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
+#: Results list the values of so many start states.
+MAX_START_STATES = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Truths:
@@ -77,10 +80,11 @@ class PropertyChecker:
             PropertyError: the property does not fit the chain.
         """
         evaluation = _Evaluation(self)
+        self.session.notes.clear()
         verdict, truth, value, reason = None, None, None, None
         try:
             result = evaluation.run(property_.formula)
-            verdict, truth, reason = _verdict(result)
+            verdict, truth, reason = _verdict(result, exact=self.session.exact)
             value = evaluation.headline(property_.formula)
         except propagate:
             raise
@@ -97,14 +101,19 @@ class PropertyChecker:
             truth=truth,
             operators=tuple(evaluation.operators),
             reason=reason,
+            notes=tuple(sorted(dict.fromkeys(self.session.notes), key=lambda note: note.kind != "warning")),
         )
 
     def at_start(self, vector: EnclosureVector) -> Enclosure:
         """The mean of per-state values under the initial distribution."""
         return vector.take(self._support).weighted_mean(self._weights)
 
+    def by_start(self, vector: EnclosureVector) -> dict[str, Enclosure]:
+        """The value in each start state, of the first `MAX_START_STATES` of them."""
+        return {self.chain.states[i]: vector[i] for i in self._support[:MAX_START_STATES].tolist()}
 
-def _verdict(result: Value) -> tuple[Verdict | None, bool | None, str | None]:
+
+def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None, str | None]:
     if isinstance(result, EnclosureVector):
         if result.undefined[-1]:
             return Verdict.UNDECIDED, None, "the value is undefined (such as 0/0)"
@@ -113,8 +122,14 @@ def _verdict(result: Value) -> tuple[Verdict | None, bool | None, str | None]:
         return Verdict.SATISFIED, True, None
     if not result.possibly[-1]:
         return Verdict.VIOLATED, False, None
-    reason = "a threshold lies inside the numerical bounds of a value, or the start states differ in a label"
-    return Verdict.UNDECIDED, None, reason
+    differ = "the start states differ in a label, so that it neither holds at the start nor fails there"
+    if exact:
+        return Verdict.UNDECIDED, None, differ
+    return (
+        Verdict.UNDECIDED,
+        None,
+        f"a threshold lies inside the numerical bounds of a value (--exact decides), or {differ}",
+    )
 
 
 class _Evaluation:
@@ -224,7 +239,15 @@ class _Evaluation:
     def _operator(self, node: ast.Operator, *, nested: bool) -> Value:
         vector = self._evaluate(node)
         start = self.checker.at_start(vector)
-        self.operators.append(OperatorValue(text=format_formula(node), nested=nested, states=vector, start=start))
+        self.operators.append(
+            OperatorValue(
+                text=format_formula(node),
+                nested=nested,
+                states=vector,
+                start=start,
+                by_start=self.checker.by_start(vector),
+            )
+        )
         whole = _appended(vector, start)
         if node.threshold is None:
             return whole

@@ -10,15 +10,17 @@ from fractions import Fraction
 from pathlib import Path
 
 from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, parse_document, write_chain
-from tracebridge.checking.storm import StormWorker, build_prism_chain
-from tracebridge.errors import Location, ModelError, UsageError
-from tracebridge.export import is_own_prism, read_own_prism, write_prism
+from tracebridge.checking.prism_program import build_prism_chain
+from tracebridge.checking.storm_process import StormWorker
+from tracebridge.errors import Location, ModelError, PropertyError, UsageError
+from tracebridge.export import exported_chain, is_own_prism, is_rewritten, read_own_prism, write_prism
+from tracebridge.pctl.ast import PropertyFile
 
 #: A model text larger than this is refused.
 MAX_BYTES = 2**30
 
 #: Seconds that Storm gets to build a PRISM program.
-BUILD_TIME_LIMIT = 120.0
+BUILD_TIME_LIMIT = 60.0
 
 _PRISM = re.compile(r"(\s|//[^\n]*(\n|$))*(dtmc|probabilistic|mdp|nondeterministic|ctmc|stochastic|pta|pomdp|smg|ma)\b")
 _OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|markov-chain)"')
@@ -26,11 +28,12 @@ _OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|markov-chain)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
-    """A model as it was read: the chain, and the fit it came from where the file has one."""
+    """A model as it was read: its chain, the fit that it came from if any, and whether it is a PRISM file of ours."""
 
     chain: MarkovChain
     fit: ChainFit | None = None
     path: str | None = None
+    is_export: bool = False
 
 
 def is_model(path: str | Path) -> bool:
@@ -76,18 +79,45 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
     if not text.strip():
         raise ModelError("the file is empty")
     if text.lstrip()[:1] in {"{", "["}:
+        _refuse_constants(constants)
         data = parse_document(text, name)
         if isinstance(data, dict) and data.get("kind") == "chain-fit":
             fit = ChainFit.from_dict(data, name)
             return Model(chain=fit.chain, fit=fit, path=name)
         return Model(chain=chain_from_dict(data, name), path=name)
     if is_own_prism(text):
-        return Model(chain=read_own_prism(text, path=name), path=name)
-    if not _PRISM.match(text):
+        _refuse_constants(constants)
+        return Model(chain=read_own_prism(text, path=name), path=name, is_export=True)
+    found = _PRISM.match(text)
+    if not found:
         raise ModelError("this is neither a JSON document of tracebridge nor a PRISM model")
+    if found[3] not in {"dtmc", "probabilistic"}:
+        raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
     with StormWorker() as worker:
         return Model(chain=build_prism_chain(text, constants=given, worker=worker, time_limit=time_limit), path=name)
+
+
+def model_for(model: Model, file: PropertyFile) -> MarkovChain:
+    """The chain that a property file speaks of: as it was fitted, or, for a file rewritten by an export, as exported.
+
+    Raises:
+        PropertyError: the file was rewritten for an exported PRISM file, and the model is another.
+    """
+    if not is_rewritten(file):
+        return model.chain
+    if not model.is_export:
+        raise PropertyError(
+            "these properties were rewritten for the model.prism beside them; check them on that file, or use the "
+            "properties that they were written from",
+            location=Location(path=file.path),
+        )
+    return exported_chain(file, model.chain)
+
+
+def _refuse_constants(constants: Mapping[str, Fraction | bool]) -> None:
+    if constants:
+        raise UsageError(f"no constant is called {', '.join(constants)}, neither in the property file nor in the model")
 
 
 def _read(path: str | Path) -> tuple[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
@@ -31,12 +32,43 @@ class OperatorValue:
     Attributes:
         text: the operator, as a property text. nested: it stands inside another operator.
         states: shape (n,), aligned with the chain's states. start: the mean under the initial distribution.
+        by_start: the value in each start state, by name, in the order of the chain.
     """
 
     text: str
     nested: bool
     states: EnclosureVector
     start: Enclosure
+    by_start: Mapping[str, Enclosure] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON document; the values per start state where there are several start states."""
+        document: dict[str, Any] = {
+            "operator": self.text,
+            "nested": self.nested,
+            "start": enclosure_to_dict(self.start),
+        }
+        if len(self.by_start) > 1:
+            document["start_states"] = {name: enclosure_to_dict(value) for name, value in self.by_start.items()}
+        return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a reader should know about how a value came about.
+
+    Attributes:
+        kind: ``warning`` if the number is not what was asked for or an engine fell short; ``formulation`` if it only
+            tells how an engine was asked.
+        text: one sentence, without a full stop.
+    """
+
+    kind: Literal["warning", "formulation"]
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """A JSON document."""
+        return {"kind": self.kind, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +82,7 @@ class CheckResult:
             property is a Boolean combination. truth: the truth value of a Boolean property, None if undecided.
         operators: every operator that was evaluated, in order of evaluation.
         reason: why the verdict is undecided, unsupported or an error.
-        notes: what a reader should know about how the value came about.
+        notes: what a reader should know about how the value came about, warnings first.
     """
 
     property: Property
@@ -61,7 +93,7 @@ class CheckResult:
     truth: bool | None = None
     operators: tuple[OperatorValue, ...] = ()
     reason: str | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
     @builtins.property  # the field called property hides it
     def ok(self) -> bool:
@@ -73,6 +105,11 @@ class CheckResult:
         """The engine evaluated every operator of the property."""
         return self.verdict not in {Verdict.UNSUPPORTED, Verdict.ERROR}
 
+    def __repr__(self) -> str:
+        value = "" if self.value is None else f", value {number_to_json(self.value.value)}"
+        name = self.property.name or self.property.text
+        return f"<CheckResult of {self.engine}: {name}: {self.verdict or 'answered'}{value}>"
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON document; rationals as ``"num/den"``, infinity as ``"Infinity"``."""
         return {
@@ -81,12 +118,9 @@ class CheckResult:
             "verdict": None if self.verdict is None else str(self.verdict),
             "value": None if self.value is None else enclosure_to_dict(self.value),
             "truth": self.truth,
-            "operators": [
-                {"operator": operator.text, "nested": operator.nested, "start": enclosure_to_dict(operator.start)}
-                for operator in self.operators
-            ],
+            "operators": [operator.to_dict() for operator in self.operators],
             "reason": self.reason,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
 
@@ -99,7 +133,7 @@ def number_to_json(value: float | Fraction) -> float | str:
         return "NaN"
     if isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return value
+    return value + 0.0  # takes the sign from -0.0
 
 
 def enclosure_to_dict(enclosure: Enclosure) -> dict[str, float | str]:

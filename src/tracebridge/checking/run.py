@@ -7,13 +7,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from tracebridge.chain import ChainFit, MarkovChain
 from tracebridge.checking.closedform import ClosedFormSession
 from tracebridge.checking.engine import ENGINE_NAMES, STORM
 from tracebridge.checking.evaluate import PropertyChecker
-from tracebridge.checking.result import CheckResult
-from tracebridge.checking.storm import StormSession, StormWorker
+from tracebridge.checking.result import CheckResult, Note, Verdict
+from tracebridge.checking.storm import StormSession
+from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
+from tracebridge.checking.storm_refined import RefinedStormSession
 from tracebridge.errors import (
     EngineTimeoutError,
     NothingToCheckError,
@@ -26,18 +29,16 @@ from tracebridge.pctl import parse_properties, read_properties, resolve_constant
 from tracebridge.pctl.ast import Property, PropertyFile
 from tracebridge.pctl.folding import fold_steps
 
-if TYPE_CHECKING:
-    from tracebridge.chain.markov import MarkovChain
-
-#: Seconds that Storm gets for one operator.
-TIME_LIMIT = 60.0
-
 #: Seconds that Storm's exact engine gets for one operator before its doubles are compared instead.
 EXACT_TIME_LIMIT = 20.0
 
+#: Chains of so many states are small enough to decide in rationals what doubles leave undecided.
+CLOSED_FORM_SETTLES = 300
+STORM_SETTLES = 40
+
 
 def check(
-    chain: MarkovChain,
+    chain: MarkovChain | ChainFit,
     properties: PropertyFile | Path | str,
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
@@ -48,7 +49,7 @@ def check(
     """Check every property with every engine.
 
     Args:
-        chain: any chain. properties: a property file, the path of one, or the text of one.
+        chain: any chain, or a fit. properties: a property file, the path of one, or the text of one.
         engines: names from `ENGINE_NAMES`, in the order in which results come.
         exact: work in rationals. Where Storm's exact engine does not finish within its limit, Storm's doubles stand in,
             and the result says so.
@@ -67,7 +68,7 @@ def check(
 
 
 def iter_check(
-    chain: MarkovChain,
+    chain: MarkovChain | ChainFit,
     properties: PropertyFile | Path | str,
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
@@ -81,6 +82,10 @@ def iter_check(
             raise UsageError(f"there is no engine {name!r}; choose from {', '.join(ENGINE_NAMES)}")
     if not engines:
         raise UsageError(f"no engine was chosen; choose from {', '.join(ENGINE_NAMES)}")
+    if isinstance(chain, ChainFit):
+        chain = chain.chain
+    if not isinstance(chain, MarkovChain):
+        raise UsageError(f"check takes a MarkovChain or a ChainFit, not {type(chain).__name__}")
     file = resolve_constants(_read(properties), constants or {})
     if not file.properties:
         raise NothingToCheckError(f"{file.path or 'the property file'} holds no property")
@@ -115,11 +120,41 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
 def _read(properties: PropertyFile | Path | str) -> PropertyFile:
     if isinstance(properties, PropertyFile):
         return properties
-    return read_properties(properties) if isinstance(properties, Path) else parse_properties(properties)
+    if isinstance(properties, Path):
+        return read_properties(properties)
+    if not isinstance(properties, str):
+        raise UsageError(f"properties are a text, a Path or a PropertyFile, not {type(properties).__name__}")
+    if properties.endswith((".props", ".pctl")) and "\n" not in properties and '"' not in properties:
+        raise UsageError(f"this text looks like the name of a file: check(chain, Path({properties!r}))")
+    return parse_properties(properties)
 
 
-class _ExactStormChecker:
-    """Storm in rationals; once that takes too long, Storm in doubles for the rest of the run."""
+class _Checker(Protocol):
+    """One engine, ready for property after property."""
+
+    def check(self, property_: Property) -> CheckResult: ...
+
+
+class _Floating:
+    """Doubles, and rationals where doubles leave a threshold undecided and rationals are cheap."""
+
+    def __init__(self, floating: PropertyChecker, exact: PropertyChecker | None) -> None:
+        self.floating = floating
+        self.exact = exact
+
+    def check(self, property_: Property) -> CheckResult:
+        result = self.floating.check(property_)
+        if result.verdict is not Verdict.UNDECIDED or self.exact is None:
+            return result
+        settled = self.exact.check(property_)
+        if settled.verdict not in {Verdict.SATISFIED, Verdict.VIOLATED}:
+            return result
+        note = Note(kind="warning", text="a threshold lies within the bounds of doubles; rationals decided")
+        return replace(settled, notes=(note, *settled.notes))
+
+
+class _Exact:
+    """Rationals, and doubles where rationals take too long: once out of time, for the rest of the run."""
 
     def __init__(self, exact: PropertyChecker, floating: PropertyChecker) -> None:
         self.exact = exact
@@ -132,24 +167,27 @@ class _ExactStormChecker:
             try:
                 return self.exact.check(property_, propagate=(EngineTimeoutError, UnsupportedError))
             except EngineTimeoutError as error:
-                note = self.note = (
-                    f"Storm's exact engine gave up ({error}); its doubles are compared with the exact closed form"
-                )
+                note = self.note = f"{self.exact.session.name} gave up on rationals ({error}); its doubles stand in"
             except UnsupportedError as error:
-                note = f"in doubles: {error}"
-        return replace(self.floating.check(property_), notes=(note,))
+                note = f"{self.exact.session.name} has no rational answer ({error}); its doubles stand in"
+        result = self.floating.check(property_)
+        return replace(result, notes=(Note(kind="warning", text=note), *result.notes))
 
 
-def _checker(
-    name: str, chain: MarkovChain, *, exact: bool, time_limit: float | None, stack: ExitStack
-) -> PropertyChecker | _ExactStormChecker:
+def _checker(name: str, chain: MarkovChain, *, exact: bool, time_limit: float | None, stack: ExitStack) -> _Checker:
+    small = chain.is_exact and chain.n_states <= (STORM_SETTLES if ENGINE_NAMES[name] == STORM else CLOSED_FORM_SETTLES)
     if ENGINE_NAMES[name] != STORM:
-        return PropertyChecker(chain, ClosedFormSession(chain, exact=exact))
+        closed = PropertyChecker(chain, ClosedFormSession(chain))
+        if not exact:
+            return _Floating(closed, PropertyChecker(chain, ClosedFormSession(chain, exact=True)) if small else None)
+        return _Exact(PropertyChecker(chain, ClosedFormSession(chain, exact=True)), closed)
     worker = stack.enter_context(StormWorker())
-    floating = PropertyChecker(
-        chain, StormSession(chain, exact=False, worker=worker, time_limit=time_limit or TIME_LIMIT)
-    )
-    if not exact:
-        return floating
-    session = StormSession(chain, exact=True, worker=worker, time_limit=time_limit or EXACT_TIME_LIMIT)
-    return _ExactStormChecker(PropertyChecker(chain, session), floating)
+    limit = time_limit or TIME_LIMIT
+    rational_limit = time_limit or EXACT_TIME_LIMIT
+    rational = PropertyChecker(chain, StormSession(chain, exact=True, worker=worker, time_limit=rational_limit))
+    if exact:
+        return _Exact(
+            rational, PropertyChecker(chain, StormSession(chain, exact=False, worker=worker, time_limit=limit))
+        )
+    refined = PropertyChecker(chain, RefinedStormSession(chain, worker=worker, time_limit=limit))
+    return _Floating(refined, rational if small else None)

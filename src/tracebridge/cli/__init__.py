@@ -14,32 +14,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    import click
-
-    from tracebridge.cli.app import app
-    from tracebridge.cli.console import say
     from tracebridge.errors import TracebridgeError
 
     try:
-        code = app.main(args=arguments, prog_name="tracebridge", standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        say("interrupted")
+        return _dispatch(arguments)
+    except KeyboardInterrupt:  # also while the packages are still being loaded
+        sys.stderr.write("interrupted\n")
         return 130
     except TracebridgeError as error:
+        from tracebridge.cli.console import say
+
         say(f"error: {error}")
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
-        return 0
+        return 141
+    except OSError as error:
+        sys.stderr.write(f"error: {error.filename or 'the output'} cannot be used: {error.strerror}\n")
+        return 3
     except Exception as error:
         if os.environ.get("TRACEBRIDGE_DEBUG"):
             raise
+        from tracebridge.cli.console import say
+
         say(f"internal error: {type(error).__name__}: {error}")
         say("This is a fault of tracebridge. Set TRACEBRIDGE_DEBUG=1 to see where.")
         return 70
-    return int(code or 0)
+
+
+def _dispatch(arguments: Sequence[str] | None) -> int:
+    import click
+
+    from tracebridge.cli.app import app
+
+    try:
+        code = int(app.main(args=arguments, prog_name="tracebridge", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        return code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except SystemExit:  # how click ends when the reader of a pipe has left
+        return 141
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code

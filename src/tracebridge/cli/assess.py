@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tracebridge.pipeline import Assessment
 
 
+_PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
+
+
 @click.command()
 @click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]")
 @output
@@ -31,10 +34,12 @@ def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any)
     Without one the packaged reliability.props is used.
     """
     paths, properties = list(arguments), None
-    if paths[-1].endswith((".props", ".pctl", ".csl", ".prctl")):
+    if paths[-1].endswith(_PROPERTY_ENDINGS):
         properties = paths.pop()
     if not paths:
         raise click.UsageError(f"{properties} is a property file; name the traces before it")
+    if early := [path for path in paths if path.endswith(_PROPERTY_ENDINGS)]:
+        raise click.UsageError(f"{early[0]} looks like a property file; put one property file behind the traces")
     return _run(paths, properties, options, as_json=as_json)
 
 
@@ -120,4 +125,4 @@ def _show(assessment: Assessment) -> None:
     print_verdicts(assessment.agreements)
     if assessment.folder is not None:
         write("")
-        write(f"written to {assessment.folder}: summary.md, results.json, chain.json, model.prism, properties.props")
+        write(f"written to {assessment.folder}: {', '.join(['results.json', *assessment.document['files']])}")

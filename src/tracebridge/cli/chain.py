@@ -65,7 +65,7 @@ def show(model: str, d_max: int, matrix: bool, as_json: bool, seed: int) -> None
     kind = "rational" if chain.is_exact else "double"
     write(f"{chain.n_states} states, {chain.transitions.nnz} transitions with {kind} entries")
     if "missing" in document:
-        write(f"not an absorbing chain: {document['missing']}")
+        write(document["missing"])
         write("")
         print_table(
             ["state", "start"],
@@ -163,13 +163,20 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
 )
 @click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
 @common
-def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """Draw runs from a chain and write them as traces."""
+def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, seed: int) -> None:
+    """Draw runs from a chain and write them as traces (with --json as one document)."""
+    from msgspec import to_builtins
+
     from tracebridge.chain import sample_traces
     from tracebridge.checking.models import read_model
     from tracebridge.traces import write_traces
 
-    write_traces(sample_traces(read_model(model).chain, n_runs, seed=seed, max_steps=max_steps), output)
+    runs = sample_traces(read_model(model).chain, n_runs, seed=seed, max_steps=max_steps)
+    if output != "-" or not as_json:
+        write_traces(runs, output)
+    if as_json:
+        shown = {"traces": [to_builtins(run) for run in runs]} if output == "-" else {"output": output}
+        emit({"schema_version": 1, "n_runs": n_runs, "seed": seed, **shown})
 
 
 @click.command()
@@ -194,7 +201,7 @@ def export(
     as_json: bool,
     seed: int,  # noqa: ARG001
 ) -> None:
-    """Write a model for other tools: model.prism or chain.json, and the property file rewritten for it."""
+    """Write a model for other tools: model.prism or model.json, and the property file rewritten for it."""
     from tracebridge.chain import chain_to_dict
     from tracebridge.checking.models import read_model
     from tracebridge.checking.run import require_fit
@@ -209,12 +216,12 @@ def export(
         require_fit(chain, file)
         rewritten = format_properties(rewrite_for_export(file, chain), target="prism")
     text = format_prism(chain) if target == "prism" else None
-    folder = OutputFolder(output, force=force)
+    folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)
     written = [folder.write("model.prism", text) if text else folder.write_json("model.json", chain_to_dict(chain))]
     if rewritten is not None:
         written.append(folder.write("properties.props", rewritten))
-    manifest = {"kind": "tracebridge-export", "schema_version": 1, "files": [path.name for path in written]}
-    folder.write_json("results.json", manifest)
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": [p.name for p in written]}
+    folder.write_json("export.json", manifest)
     if as_json:
         emit(manifest)
     else:

@@ -30,21 +30,32 @@ def check(
 ) -> int:
     """Check the PROPERTIES file on MODEL with both engines and compare them.
 
-    MODEL is a chain.json or a PRISM file.
+    MODEL is a chain.json or a PRISM file. --const gives values to constants of the property file, and to undefined
+    constants of a PRISM model.
     """
     from tracebridge.agreement import compare, worst_exit_code
     from tracebridge.checking import ENGINE_NAMES, iter_check
-    from tracebridge.checking.models import read_model
+    from tracebridge.checking.models import model_for, read_model
     from tracebridge.pctl import read_properties
     from tracebridge.pipeline import engine_version
 
+    if model == properties == "-":
+        raise click.UsageError("only one of MODEL and PROPERTIES can be standard input")
     names: tuple[Any, ...] = engines or tuple(ENGINE_NAMES)
     file = read_properties(Path(properties) if properties != "-" else "-")
-    chain = read_model(model, time_limit=time_limit).chain
+    values = parse_constants(constants)
+    declared = {constant.name for constant in file.constants}
+    for_model = {name: value for name, value in values.items() if name not in declared}
+    chain = model_for(read_model(model, constants=for_model, time_limit=time_limit), file)
     results = []
     with progress_line() as progress:
         checking_ = iter_check(
-            chain, file, engines=names, exact=exact, constants=parse_constants(constants), time_limit=time_limit
+            chain,
+            file,
+            engines=names,
+            exact=exact,
+            constants={name: value for name, value in values.items() if name in declared},
+            time_limit=time_limit,
         )
         for result in checking_:
             progress(f"{result.engine}: {result.property.name or result.property.text}")

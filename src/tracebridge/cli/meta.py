@@ -13,7 +13,7 @@ from tracebridge.cli.console import emit, print_table, write
 from tracebridge.cli.options import common
 from tracebridge.version import __version__
 
-_PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark", "msgspec", "joblib", "stormpy")
+_PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark", "msgspec", "zstandard", "stormpy")
 
 
 @click.command()

@@ -78,8 +78,8 @@ def fitting(command: F) -> F:
         click.option(
             "--prior",
             metavar="NAME|NUMBER",
-            help="Pseudo-counts: mass-one (one in total a row), jeffreys (1/2 an entry), laplace (1), none, or a number "
-            "an entry. [default: mass-one]",
+            help="Pseudo-counts: mass-one (one in total a row), jeffreys (1/2 an entry), laplace (1), none, or a "
+            "number an entry. [default: mass-one]",
         ),
         click.option(
             "--support",

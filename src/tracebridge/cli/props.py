@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracebridge.cli.console import emit, print_table, write
-from tracebridge.cli.options import common
+from tracebridge.cli.options import common, parse_pairs, reading
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file
+from tracebridge.pctl.printer import quote
+
+if TYPE_CHECKING:
+    from tracebridge.chain import MarkovChain
 
 
 @click.group()
@@ -88,23 +96,32 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 @props.command()
 @click.argument("source", metavar="MODEL|TRACES")
+@reading
 @common
-def labels(source: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
+def labels(source: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """List the labels and reward structures that properties of a model, or of a chain fitted to traces, can use."""
-    chain = _chain(source)
+    chain = _chain(source, options)
     held = {name: [chain.states[i] for i in chain.label(name).nonzero()[0]] for name in chain.label_names()}
     if as_json:
         emit({"schema_version": 1, "labels": held, "reward_structures": list(chain.rewards)})
         return
-    print_table(["label", "states", "holds in"], [[f'"{n}"', str(len(s)), ", ".join(s[:6])] for n, s in held.items()])
-    write("reward structures: " + ", ".join(f'"{name}"' for name in chain.rewards))
+    print_table(["label", "states", "holds in"], [[quote(n), str(len(s)), ", ".join(s[:6])] for n, s in held.items()])
+    write("reward structures: " + ", ".join(map(quote, chain.rewards)))
 
 
-def _chain(source: str) -> Any:
+def _chain(source: str, options: dict[str, Any]) -> MarkovChain:
+    """The chain of a model, or one fitted to traces; what the source is is told by its content."""
     from tracebridge.checking.models import is_model, read_model
-
-    if is_model(source):
-        return read_model(source).chain
     from tracebridge.pipeline import fit_files
 
-    return fit_files([source]).fit.chain if Path(source).exists() or source == "-" else read_model(source).chain
+    with ExitStack() as stack:
+        if source == "-":  # its content is looked at twice
+            spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="standard-input-"))
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+            spool.flush()
+            source = spool.name
+        if is_model(source) or not (Path(source).exists() or set(source) & set("*?[")):
+            return read_model(source).chain
+        mapping = parse_pairs(options["mapping"], "--map") or None
+        trace_format, skip_bad = options["trace_format"], options["skip_bad"]
+        return fit_files([source], trace_format=trace_format, mapping=mapping, skip_bad=skip_bad).fit.chain

@@ -26,5 +26,6 @@ def print_verdicts(agreements: Sequence[Agreement]) -> None:
             say(f"{name}: THE ENGINES DISAGREE by {agreement.gap}, where {agreement.allowed} is allowed")
         elif agreement.reason:
             say(f"{name}: {agreement.reason}")
-        for note in dict.fromkeys(note for result in agreement.results for note in result.notes):
-            say(f"{name}: {note}")
+        warnings = (note.text for result in agreement.results for note in result.notes if note.kind == "warning")
+        for warning in dict.fromkeys(warnings):
+            say(f"{name}: {warning}")

@@ -1,39 +1,32 @@
 """Closed forms: what follows from a chain by linear algebra, exactly or with a bound on rounding.
 
-`fundamental` has visits, absorption probabilities and times, `firstpassage` reliability within a step budget, quantiles
-and horizons, `repeated` pass@k and pass^k. Underneath, `elimination` solves the systems without cancellation,
-`enclosure` carries rounding bounds, `arithmetic` runs vectors in doubles or rationals and `modelcheck` evaluates the
-operators of PCTL with it. No files and no other tool.
+What one asks for: `fundamental` has visits, absorption probabilities and times, `firstpassage` reliability within a
+step budget, `step_counts` quantiles, budgets and horizons, `approach` bounds on them, `repeated` pass@k and pass^k,
+and `modelcheck` the operators of PCTL. What they stand on: `factorization` solves linear systems without cancellation,
+`enclosed_solution` proves the error of a solution, `rational_solution` has none, `enclosure` carries bounds through
+arithmetic and `arithmetic` runs vectors in doubles or rationals. No files and no other tool.
 """
 
-from tracebridge.closedform.arithmetic import Arithmetic, ExactArithmetic, FloatArithmetic
-from tracebridge.closedform.elimination import (
-    Factorization,
-    factorize,
-    solve_enclosed,
-    solve_enclosed_transposed,
-    solve_exact,
-    solve_exact_transposed,
-)
-from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
-from tracebridge.closedform.firstpassage import (
+from tracebridge.closedform.approach import (
     GeometricBound,
-    absorption_time_cdf,
-    absorption_time_pmf,
-    absorption_time_quantile,
-    budget_for,
-    first_passage_pmf,
-    first_passage_quantile,
-    horizon,
     horizon_bound,
-    mean_time_to_success,
     paper_horizon_heuristic,
     perron_bound,
+    spectral_radius,
+)
+from tracebridge.closedform.arithmetic import Arithmetic, ExactArithmetic, FloatArithmetic
+from tracebridge.closedform.enclosed_solution import solve_enclosed, solve_enclosed_transposed
+from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.closedform.factorization import factorize
+from tracebridge.closedform.firstpassage import (
+    absorption_time_cdf,
+    absorption_time_pmf,
+    first_passage_pmf,
+    mean_time_to_success,
     reliability,
     reliability_curve,
     reliability_split,
     runs_per_failure,
-    spectral_radius,
     steps_per_failure,
 )
 from tracebridge.closedform.fundamental import (
@@ -49,7 +42,9 @@ from tracebridge.closedform.fundamental import (
     mean_time_to_absorption,
     visit_variances,
 )
+from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.closedform.modelcheck import evaluate_operator, rounding_amplification
+from tracebridge.closedform.rational_solution import solve_exact, solve_exact_transposed
 from tracebridge.closedform.repeated import (
     TrialGap,
     correlated_pass_at_k,
@@ -59,6 +54,12 @@ from tracebridge.closedform.repeated import (
     pass_at_k,
     pass_hat_k,
     trial_gap,
+)
+from tracebridge.closedform.step_counts import (
+    absorption_time_quantile,
+    budget_for,
+    first_passage_quantile,
+    horizon,
 )
 
 __all__ = [

@@ -11,11 +11,13 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from tracebridge.closedform import directed
-from tracebridge.closedform.elimination import EXACT_LIMIT, TransientSystem
+from tracebridge.closedform.enclosed_solution import EnclosedSolver
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.integer_system import IntegerSystem
+from tracebridge.closedform.rational_solution import EXACT_LIMIT, solve_exact
+from tracebridge.closedform.stochastic_step import StochasticStep
 from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Limit = Callable[[], EnclosureVector]
 
-_UNIT = 2.0**-53
-_SUBNORMAL = 2.0**-1074
-_SAFE_PRODUCT = 2.0**-960  # above this no product of a probability and an entry underflows
 
 #: Up to so many active states are raised to a power in ball arithmetic where that is less work than the steps are.
 POWER_STATES = 128
@@ -87,6 +86,7 @@ class FloatArithmetic:
         self.chain = chain
         self._rationals = chain.exact_transitions()
         self._matrix = self._rationals.to_float()
+        self._last_solver: tuple[bytes, EnclosedSolver] | None = None
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """Every number between its neighbouring doubles; doubles are kept."""
@@ -102,7 +102,7 @@ class FloatArithmetic:
         gain: EnclosureVector | None = None,
         limit: Limit | None = None,
     ) -> EnclosureVector:
-        """By steps of rigorous products; see `_StochasticStep`.
+        """By steps of rigorous products; see `StochasticStep`.
 
         A fixed point ends the loop. Many steps on a few active states are raised to a power in ball arithmetic. Many
         steps on many states are cut off, and the rest is bounded by the extremes of what can still be averaged and
@@ -111,7 +111,7 @@ class FloatArithmetic:
         rows = np.flatnonzero(active)
         if steps == 0 or not len(rows):
             return start
-        product = _StochasticStep(self._matrix, rows, gain)
+        product = StochasticStep(self._matrix, rows, gain)
         if len(rows) <= POWER_STATES and steps > len(rows) ** 3 * steps.bit_length() / _STEP_OVERHEAD + len(rows):
             return self._power(start, steps, rows, gain, product)
         x = np.stack([start.value, start.lower, start.upper], axis=1)
@@ -127,11 +127,10 @@ class FloatArithmetic:
         return EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())
 
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
-        """By refinement and the M-matrix bound (`TransientSystem.solve_enclosed`)."""
+        """By refinement and the M-matrix bound (`EnclosedSolver`)."""
         rows = np.flatnonzero(active)
         if not len(rows):
             return boundary
-        system = TransientSystem.of(self._rationals, rows)
         certain = _all_equal(boundary, ~active) and (gain is None or _all_equal(gain, active))
         parts = ("value",) if certain else ("value", "lower", "upper")
         rhs = [
@@ -140,7 +139,7 @@ class FloatArithmetic:
             )
             for part in parts
         ]
-        solutions = system.solve_enclosed(rhs)
+        solutions = self._solver(active).solve(rhs)
         columns = {
             "value": solutions[0].value,
             "lower": solutions[0 if certain else 1].lower,
@@ -153,6 +152,14 @@ class FloatArithmetic:
         for part, values in columns.items():
             merged[part][rows] = values
         return EnclosureVector.from_bounds(merged["value"], merged["lower"], merged["upper"])
+
+    def _solver(self, active: Mask) -> EnclosedSolver:
+        """For the equations of the active states; several operators in a row often have the same ones."""
+        key = active.tobytes()
+        if self._last_solver is None or self._last_solver[0] != key:
+            system = IntegerSystem.of(self._rationals, np.flatnonzero(active))
+            self._last_solver = key, EnclosedSolver(system)
+        return self._last_solver[1]
 
     @staticmethod
     def _bound_rest(
@@ -177,7 +184,7 @@ class FloatArithmetic:
         steps: int,
         rows: NDArray[np.int64],
         gain: EnclosureVector | None,
-        product: _StochasticStep,
+        product: StochasticStep,
     ) -> EnclosureVector:
         """``M^steps`` on the active entries, M with one more state of value 1 for all that comes from outside."""
         from flint import arb, arb_mat, ctx
@@ -218,46 +225,6 @@ class FloatArithmetic:
         for part, values in zip(merged, (lower + (upper - lower) / 2, lower, upper), strict=True):
             part[rows] = values
         return EnclosureVector.from_bounds(*merged)
-
-
-class _StochasticStep:
-    """``gain + P x`` for some rows of P and x = (value, lower, upper), shape (n, 3), with rigorous bounds.
-
-    A row with k non-negative products has a relative error below (k + 1) 2^-53 whatever the order of its sum, k for the
-    products and the sum and one for the rounding of the entries of P; the rest pays for applying the factor itself.
-    Rows of the exact chain sum to one, so the result also lies between the extremes of its successors.
-    """
-
-    def __init__(self, matrix: csr_array, rows: NDArray[np.int64], gain: EnclosureVector | None) -> None:
-        self._matrix = csr_array(matrix[rows])
-        self._starts = self._matrix.indptr[:-1]
-        self._lengths = np.diff(self._matrix.indptr)
-        self._relative = (self._lengths + 5) * _UNIT
-        self._smallest = float(self._matrix.data.min())
-        self._gain = None if gain is None else gain.take(rows)
-
-    @property
-    def work(self) -> int:
-        """The cost of one step, in multiplications."""
-        return int(self._matrix.nnz) + 1_000
-
-    def apply(self, x: Floats) -> Floats:
-        """The new entries of the rows, shape (rows, 3)."""
-        new = np.asarray(self._matrix @ x)
-        lower, upper = new[:, 1] * (1 - self._relative), new[:, 2] * (1 + self._relative)
-        positive = x[:, 1:][x[:, 1:] > 0]
-        if positive.size and positive.min() * self._smallest < _SAFE_PRODUCT:
-            lost = 2 * self._lengths * _SUBNORMAL * max(1.0, float(x[:, 2].max()))
-            lower = np.maximum(lower - lost, 0.0)
-            upper = upper + lost
-        lower = np.maximum(lower, np.minimum.reduceat(x[:, 1].take(self._matrix.indices), self._starts))
-        upper = np.minimum(upper, np.maximum.reduceat(x[:, 2].take(self._matrix.indices), self._starts))
-        value = np.clip(new[:, 0], lower, upper)
-        if self._gain is not None:
-            value = value + self._gain.value
-            lower = directed.add_down(lower, self._gain.lower)
-            upper = directed.add_up(upper, self._gain.upper)
-        return np.stack([np.clip(value, lower, upper), lower, upper], axis=1)
 
 
 class ExactArithmetic:
@@ -320,12 +287,12 @@ class ExactArithmetic:
         return EnclosureVector.from_fractions([Fraction(top, scale) for top in x.tolist()])
 
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
-        """By integer elimination (`TransientSystem.solve_exact`)."""
+        """By integer elimination (`solve_exact`)."""
         rows = np.flatnonzero(active)
         if not len(rows):
             return boundary
         rhs = _right_hand_side(self._rationals, active, boundary.value, None if gain is None else gain.value)
-        solution = TransientSystem.of(self._rationals, rows).solve_exact([rhs])[0]
+        solution = solve_exact(self._rationals, rows, [rhs])[0]
         merged = boundary.value.tolist()
         for i, x in zip(rows.tolist(), solution, strict=True):
             merged[i] = x
@@ -351,7 +318,10 @@ def _right_hand_side(
     np.add.at(sums, sources, P.numerators[kept].astype(object) * _as_rationals(boundary[targets]))
     rows = np.flatnonzero(active)
     bottoms = P.denominators[rows].tolist()
-    inflow = [Fraction(total) / int(bottom) for total, bottom in zip(sums[rows].tolist(), bottoms, strict=True)]
+    inflow = [
+        Fraction(total) / bottom if isinstance(total, Fraction) else Fraction(total, bottom)
+        for total, bottom in zip(sums[rows].tolist(), bottoms, strict=True)
+    ]
     if gain is None:
         return inflow
     return [a + b for a, b in zip(inflow, _as_rationals(gain[rows]).tolist(), strict=True)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import bicgstab
 
 from tracebridge.chain.graph import reaching
 from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.closedform.factorization import factorize
+from tracebridge.closedform.factorization import DENSE_LIMIT, factorize, without_diagonal
+from tracebridge.errors import EngineError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
     from tracebridge.closedform.arithmetic import Limit
 
     Mask = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+#: A rough solution w of ``(I - Q) w = 1`` is taken if every component of ``(I - Q) w`` is above this.
+_SHARP = 0.9
+
+_TOLERANCE = 1e-3
+_ITERATIONS = 60
+_QUICK = 4_000_000  # work of an elimination: about two seconds
+_MANY_STEPS = 10_000
 
 
 class AmplificationProbe:
@@ -47,9 +58,11 @@ class AmplificationProbe:
         gain: EnclosureVector | None = None,  # noqa: ARG002 - errors of P alone are counted
         limit: Limit | None = None,  # noqa: ARG002
     ) -> EnclosureVector:
-        """Count the steps, or the expected time in the active states if that is shorter."""
-        if active.any():
-            self.amplification += min(float(steps), self._time_in(active)) if steps > 1 else steps
+        """Count the steps, or the expected time in the active states if that is shorter and easily found."""
+        n_active = np.count_nonzero(active)
+        if n_active:
+            easily = n_active <= DENSE_LIMIT or steps > _MANY_STEPS
+            self.amplification += min(float(steps), self._time_in(active)) if steps > 1 and easily else steps
         return start
 
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:  # noqa: ARG002
@@ -59,10 +72,52 @@ class AmplificationProbe:
         return boundary
 
     def _time_in(self, active: Mask) -> float:
-        """The largest expected number of steps before leaving the active states; infinite if they can hold a run."""
+        """The largest expected number of steps before leaving the active states; infinite if they can hold a run.
+
+        It is also infinite where it is not known, and at most a few percent too large otherwise.
+        """
         if not reaching(self.chain.transitions, ~active)[active].all():
             return np.inf
         rows = self.chain.transitions[np.flatnonzero(active)]
         exits = np.asarray(rows[:, np.flatnonzero(~active)].sum(axis=1)).ravel()
-        factors = factorize(csr_array(rows[:, np.flatnonzero(active)]), exits)
-        return float(factors.solve(np.ones(len(exits))).max())
+        return _longest_stay(csr_array(rows[:, np.flatnonzero(active)]), exits)
+
+
+def _longest_stay(Q: csr_array, exits: Floats) -> float:
+    """An upper estimate of ``max((I - Q)^-1 1)``, infinite if none is found.
+
+    Any w with ``(I - Q) w >= c > 0`` shows that it is at most ``max(w) / c``: of a large set a rough solution will do,
+    and one that went wrong is found out. Elimination gives the number itself, however large it is.
+    """
+    if len(exits) > DENSE_LIMIT:
+        bound = _bound_from(_rough_stay(Q, exits), Q, exits)
+        if np.isfinite(bound):
+            return bound
+    try:
+        factors = factorize(Q, exits, max_work=_QUICK)
+        stay = factors.solve(np.ones(len(exits)))
+    except EngineError:  # beyond doubles, or too entangled: not known
+        return np.inf
+    if not factors.componentwise:
+        return _bound_from(stay, Q, exits)
+    longest = float(stay.max())
+    return np.inf if np.isnan(longest) else longest
+
+
+def _bound_from(stay: Floats, Q: csr_array, exits: Floats) -> float:
+    """``max(w) / c`` for a w that is sharp and positive, else infinite."""
+    offdiagonal = without_diagonal(Q)
+    leaving = np.asarray(offdiagonal.sum(axis=1)).ravel() + exits
+    with np.errstate(all="ignore"):
+        least = float((leaving * stay - offdiagonal @ stay).min())
+    return float(stay.max()) / least if least > _SHARP else np.inf  # NaN is not above either
+
+
+def _rough_stay(Q: csr_array, exits: Floats) -> Floats:
+    """A quick approximation of ``(I - Q)^-1 1``, or something else where a few iterations do not find it."""
+    jumps = without_diagonal(Q)
+    leaving = np.asarray(jumps.sum(axis=1)).ravel() + exits
+    jumps.data = jumps.data / np.repeat(leaving, np.diff(jumps.indptr))
+    system = csr_array(eye_array(len(exits), format="csr") - jumps)
+    with np.errstate(all="ignore"):  # an iteration that diverges overflows; its result is then refused
+        return np.asarray(bicgstab(system, 1 / leaving, rtol=_TOLERANCE, atol=0.0, maxiter=_ITERATIONS)[0])

@@ -32,6 +32,22 @@ def nearest(number: Fraction | float) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+def enclosing(number: Fraction | float) -> tuple[float, float, float]:
+    """`nearest`, `down` and `up`, by one comparison."""
+    if isinstance(number, float):
+        return number, number, number
+    rounded = nearest(number)
+    if math.isinf(rounded):
+        return rounded, down(number), up(number)
+    top, bottom = rounded.as_integer_ratio()
+    error = top * number.denominator - number.numerator * bottom
+    if error == 0:
+        return rounded, rounded, rounded
+    if error > 0:
+        return rounded, math.nextafter(rounded, -math.inf), rounded
+    return rounded, rounded, math.nextafter(rounded, math.inf)
+
+
 def down(number: Fraction | float) -> float:
     """The largest double that is not above the number."""
     rounded = nearest(number)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from tracebridge.chain.absorbing import AbsorbingChain
 from tracebridge.chain.markov import MarkovChain
+from tracebridge.closedform.absorbing_system import Chain, Scalar
 from tracebridge.closedform.firstpassage import Target, reliability_split
-from tracebridge.closedform.fundamental import Chain, Scalar
 from tracebridge.errors import UsageError
 
 _TOLERANCE = Fraction(1, 10**12)  # by which weights in doubles may miss a sum of one, as rows of a chain may

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 #: Both tools look at every command in every state, so that time grows with the square of the number of states.
 MAX_STATES = 10_000
 
+#: Integers of more bits are not written: Python turns no much longer ones into decimals.
+MAX_INTEGER_BITS = 14_000
+
 MARKER = "//= tracebridge dtmc"
 FORMAT_VERSION = 1
 
 _MAX_INTEGER_LITERAL = 2**31 - 1  # PRISM's integers; Storm's have 64 bits
-_MAX_INTEGER_BITS = 14_000  # Python turns no longer integers into decimals
 _TERMS_A_GROUP = 32
 
 # Characters that end a line, are invisible, change the direction of text, or are no characters: a fixed list, because
@@ -116,19 +118,20 @@ def _module(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:
     yield ""
     indptr, indices = chain.transitions.indptr.tolist(), chain.transitions.indices.tolist()
     if chain.rationals is None:
-        values = [_double(value) for value in chain.transitions.data.tolist()]
+        values = [double_text(value) for value in chain.transitions.data.tolist()]
     else:
         bottoms = chain.rationals.denominators[chain.rationals.row_of_entry].tolist()
-        values = [_fraction(*pair) for pair in zip(chain.rationals.numerators.tolist(), bottoms, strict=True)]
+        values = [fraction_text(*pair) for pair in zip(chain.rationals.numerators.tolist(), bottoms, strict=True)]
     for i, name in enumerate(chain.states):
         row = slice(indptr[i], indptr[i + 1])
-        yield _command(i, indices[row], values[row], quoted(name))
+        yield command_line(i, indices[row], values[row], quoted(name))
     if added is not None:
-        yield _command(n, [i for i, _ in entries], [value for _, value in entries], "the initial distribution")
+        yield command_line(n, [i for i, _ in entries], [value for _, value in entries], "the initial distribution")
     yield "endmodule"
 
 
-def _command(source: int, targets: Sequence[int], values: Sequence[str], comment: str) -> str:
+def command_line(source: int, targets: Sequence[int], values: Sequence[str], comment: str) -> str:
+    """The command of one state, with what its comment says."""
     branches = " + ".join(f"{value}:(s'={target})" for target, value in zip(targets, values, strict=True))
     return f"  [] s={source} -> {branches};  // {comment}"
 
@@ -161,39 +164,49 @@ def _where(mask: NDArray[np.bool_]) -> str:
 
 def _reward_structure(name: str, structure: RewardStructure) -> Iterator[str]:
     action = structure.action
-    state_kind = "float" if structure.exact_state is None else str(structure.exact_state.denominator)
-    action_kind = "float" if structure.exact_action is None else str(structure.exact_action.denominator)
+    state_kind = "float" if structure.exact_state is None else _decimal(structure.exact_state.denominator)
+    action_kind = "float" if structure.exact_action is None else _decimal(structure.exact_action.denominator)
     if action is None:
         action_kind = "none"
     yield f'rewards "{identifier_of(name)}"  // {quoted(name)}, state {state_kind}, action {action_kind}'
-    items = [f"  s={i} : {value};" for i, value in _nonzero(structure.state, structure.exact_state)]
+    items = [reward_line(i, value, action=False) for i, value in _nonzero(structure.state, structure.exact_state)]
     if action is not None:
-        items += [f"  [] s={i} : {value};" for i, value in _nonzero(action, structure.exact_action)]
+        items += [reward_line(i, value, action=True) for i, value in _nonzero(action, structure.exact_action)]
     yield from items or ["  true : 0;"]  # Storm refuses a structure without items
     yield "endrewards"
 
 
+def reward_line(state: int, value: str, *, action: bool) -> str:
+    """The reward of one state, or of the action there."""
+    return f"  {'[] ' if action else ''}s={state} : {value};"
+
+
 def _nonzero(values: NDArray[np.float64], exact: RationalVector | None) -> list[tuple[int, str]]:
-    """Positions and texts of the entries that are not zero."""
+    """Positions and texts of the entries that are not zero, of either sign."""
     if exact is None:
-        return [(i, _double(float(values[i]))) for i in np.flatnonzero(values).tolist()]
-    return [(i, _fraction(top, exact.denominator)) for i, top in enumerate(exact.numerators.tolist()) if top]
+        return [(i, double_text(float(values[i]))) for i in np.flatnonzero(values).tolist()]
+    return [(i, fraction_text(top, exact.denominator)) for i, top in enumerate(exact.numerators.tolist()) if top]
 
 
-def _double(value: float) -> str:
+def double_text(value: float) -> str:
     """The shortest decimal that reads back as this double."""
     return repr(value)
 
 
-def _fraction(top: int, bottom: int) -> str:
+def fraction_text(top: int, bottom: int) -> str:
+    """A rational as it is given, unreduced. Raises UsageError where it is too long to be written."""
     return _integer(top) if bottom == 1 else f"{_integer(top)}/{_integer(bottom)}"
 
 
 def _integer(value: int) -> str:
     """An integer literal; where it is too long for PRISM's integers a decimal one, which both tools keep exactly."""
-    if value.bit_length() > _MAX_INTEGER_BITS:
+    return _decimal(value) if value <= _MAX_INTEGER_LITERAL else f"{_decimal(value)}.0"
+
+
+def _decimal(value: int) -> str:
+    if value.bit_length() > MAX_INTEGER_BITS:
         raise UsageError(
             f"the chain has a rational number of {value.bit_length()} bits, too long for the PRISM language; write the "
-            "chain in doubles, or round its probabilities to shorter fractions"
+            "chain in doubles, or round its numbers to shorter fractions"
         )
-    return str(value) if value <= _MAX_INTEGER_LITERAL else f"{value}.0"
+    return str(value)

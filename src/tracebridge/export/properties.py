@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tracebridge.errors import Location, ModelError, Problem, PropertyError
 from tracebridge.export.names import identifier_of
+from tracebridge.export.property_mark import mark, refuse_rewritten
 from tracebridge.export.single_start import added_state
 from tracebridge.pctl.ast import (
     Binary,
@@ -78,13 +79,15 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
     """The properties of ``file`` for the model that `format_prism` writes of ``chain``.
 
     The value of every top-level operator in the initial state of that model is the mean of its values under the initial
-    distribution of ``chain``. Label definitions are expanded, constants stay. A comment at the top says what was done,
-    and one before each property that changed shows it as it was.
+    distribution of ``chain``. Label definitions are expanded, constants stay. The first line marks the file
+    (`is_rewritten`), a comment below it says what was done, and one before each property that changed shows it as it
+    was.
 
     Raises:
-        PropertyError: properties name labels or reward structures that the chain does not have, or name none where it
-            has several; all are listed.
+        PropertyError: the file is a rewritten one itself; or properties name labels or reward structures that the chain
+            does not have, or name none where it has several; all are listed.
     """
+    refuse_rewritten(file)
     expanded = expand_labels(file)
     problems = [problem for entry in expanded.properties for problem in _unknown_names(entry, chain, file.path)]
     if problems:
@@ -181,6 +184,7 @@ class _Spelling:
 
 
 def _explanation(added: AddedState | None) -> Iterator[str]:
+    yield mark(added)
     yield "Properties for the model file that tracebridge wrote of the same chain, in the names of that file."
     if added is not None:
         yield f'Its first state "{added.label}" leads to the states that runs start in. So that there operators have'

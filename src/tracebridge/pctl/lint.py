@@ -228,7 +228,9 @@ def _portability(file: PropertyFile, targets: Collection[Target]) -> Iterator[Fi
             yield from portability(entry, target)
     for definition in file.labels:
         if targets:
-            message = "neither PRISM nor Storm defines a label by other labels; format --target writes it out"
+            message = (
+                "neither PRISM nor Storm defines a label by other labels; `props format --for prism` writes it out"
+            )
             yield Finding(severity="note", message=message, span=definition.span)
 
 

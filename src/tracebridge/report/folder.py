@@ -3,56 +3,69 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tracebridge.chain import document_text
 from tracebridge.errors import UsageError
 
-#: A folder that holds this file was written by us and may be written again.
-MARKER = "results.json"
-
 
 class OutputFolder:
     """An output folder. Files appear whole (written beside, then renamed), with the same bytes for the same run.
 
+    Args:
+        path: the folder; it is created. marker: the JSON file of the same verb whose presence makes the folder ours.
+        kind: what its ``kind`` must be. force: write into any folder.
+
     Raises:
-        UsageError: the path is a file, or a non-empty folder that we did not write and ``force`` is not set.
+        UsageError: the path is a file, or a non-empty folder that the same verb did not write (unless ``force``).
     """
 
-    def __init__(self, path: str | Path, *, force: bool = False) -> None:
+    def __init__(self, path: str | Path, *, marker: str, kind: str, force: bool = False) -> None:
+        if str(path) in {"", "-"}:
+            raise UsageError(f"{str(path)!r} is no folder to write to")
         self.path = Path(path)
-        if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"{self.path} is a file; give a folder to write to")
-        if self.path.is_dir() and any(self.path.iterdir()) and not force and not self._ours():
+        self._marker, self._kind = marker, kind
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise UsageError(f"{self.path} is a file; give a folder to write to")
+            foreign = self.path.is_dir() and any(self.path.iterdir()) and not self._ours()
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written to: {error.strerror}") from error
+        if foreign and not force:
             raise UsageError(
-                f"{self.path} is not empty and was not written by tracebridge; choose another folder or add --force"
+                f"{self.path} is not empty and was not written by the same verb; choose another folder or add --force"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
 
     def _ours(self) -> bool:
-        marker = self.path / MARKER
+        marker = self.path / self._marker
         try:
             head = json.loads(marker.read_bytes()[:50_000_000])
         except (OSError, ValueError, RecursionError):
             return False
-        return isinstance(head, dict) and str(head.get("kind", "")).startswith("tracebridge-")
+        return isinstance(head, dict) and head.get("kind") == self._kind
 
     def write(self, name: str, text: str) -> Path:
-        """Write one UTF-8 file with ``\\n`` line ends and return its path."""
+        """Write one UTF-8 file with ``\\n`` line ends and return its path; the folder is created with its first file.
+
+        Raises:
+            UsageError: the place cannot be written to.
+        """
         target = self.path / name
-        handle, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
+        temporary = target.with_name(f".{name}.{secrets.token_hex(8)}.tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with temporary.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.replace(target)
+        except OSError as error:
+            raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
         return target
 
     def write_json(self, name: str, document: Mapping[str, Any]) -> Path:

@@ -8,6 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import Agreement
+from tracebridge.pctl import explain
 from tracebridge.report.results import ASSUMPTIONS, POLICIES
 from tracebridge.report.table import property_name, verdict_columns, verdict_rows
 
@@ -67,8 +68,9 @@ def _properties(agreements: Sequence[Agreement], engines: Mapping[str, str], *, 
         name = property_name(agreement, position)
         requirement = agreement.property.annotation("requirement")
         text = f"**{escape(name)}**" + (f" ({escape(requirement)})" if requirement else "")
-        remarks.append(f"{text}: `{agreement.property.text.replace('`', chr(39))}`")
-        notes = [note for result in agreement.results for note in result.notes]
+        meaning = escape(explain(agreement.property.formula))
+        remarks.append(f"{text}: `{agreement.property.text.replace('`', chr(39))}` - {meaning}")
+        notes = [note.text for result in agreement.results for note in result.notes]
         for reason in dict.fromkeys([*([agreement.reason] if agreement.reason else []), *notes]):
             remarks.append(f"{text}: {escape(reason)}")
     yield _list(remarks)

@@ -7,6 +7,8 @@ from fractions import Fraction
 from math import isinf
 from typing import TYPE_CHECKING
 
+from tracebridge.pctl import ast, format_formula
+
 if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
     from tracebridge.checking.result import CheckResult
@@ -29,7 +31,7 @@ def verdict_rows(agreements: Sequence[Agreement]) -> list[list[str]]:
         [
             property_name(agreement, position),
             verdict_text(agreement),
-            _value(agreement.results[0], digits=6),
+            _headline(agreement),
             *(_value(result, digits=10) for result in agreement.results),
             gap_text(agreement),
         ]
@@ -58,6 +60,17 @@ def gap_text(agreement: Agreement) -> str:
     return format_number(agreement.gap, 2)
 
 
+def _headline(agreement: Agreement) -> str:
+    """The value of the first engine that answered, and the bound that it is held against."""
+    result = next((result for result in agreement.results if result.answered), None)
+    if result is None:
+        return NOTHING
+    formula = agreement.property.formula
+    threshold = formula.threshold if isinstance(formula, ast.Operator) else None
+    bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and result.value else ""
+    return _value(result, digits=6) + bound
+
+
 def _value(result: CheckResult, *, digits: int) -> str:
     if not result.answered:
         return str(result.verdict)
@@ -75,4 +88,4 @@ def format_number(value: float | Fraction, digits: int) -> str:
         value = float(value)
     if isinf(value):
         return "infinity" if value > 0 else "-infinity"
-    return f"{float(value):.{digits}g}"
+    return f"{float(value) + 0.0:.{digits}g}"  # adding zero takes the sign from -0.0

@@ -13,8 +13,8 @@ from tracebridge.states.space import RESERVED_WORDS, Propositions, Renaming, Sta
 
 __all__ = [
     "DEFAULT_K_MAX",
-    "PAPER_K_MAX",
     "OUTCOMES",
+    "PAPER_K_MAX",
     "RESERVED_WORDS",
     "Abstraction",
     "Clustering",

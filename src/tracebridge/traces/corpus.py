@@ -22,7 +22,8 @@ class TraceFile:
     """A file that was read.
 
     Attributes:
-        path: the file's name, below the folder that was given if one was.
+        path: the file's name, below the folder that was given if one was; with more of its path where that is needed
+            to tell it apart from another file, and with bytes and characters that do not print escaped.
         format: the name of its format.
         sha256: of the stored bytes, as ``sha256sum`` gives it.
         n_records: the traces that were taken from it.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from tracebridge.errors import Location, Problem, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from _typeshed import WriteableBuffer
 
@@ -35,6 +35,7 @@ class InputFile:
         path: where it lies; None for standard input.
         mapping: the column names that the user gave for flat traces, field to column.
         thorough: whether the reader should look for what it otherwise leaves unseen for the sake of speed.
+        taken_ids: the trace_ids of the files before this one.
         head: up to ``HEAD_BYTES`` from the start, decompressed and without a byte-order mark.
 
     Raises:
@@ -42,12 +43,19 @@ class InputFile:
     """
 
     def __init__(
-        self, path: Path | None, label: str, *, mapping: Mapping[str, str] | None = None, thorough: bool = False
+        self,
+        path: Path | None,
+        label: str,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        thorough: bool = False,
+        taken_ids: Container[str] = frozenset(),
     ) -> None:
         self.path = path
         self.label = label
         self.mapping: Mapping[str, str] = mapping or {}
         self.thorough = thorough
+        self.taken_ids = taken_ids
         self._digest = hashlib.sha256()
         try:
             self._file: BinaryIO = sys.stdin.buffer if path is None else path.open("rb", buffering=0)

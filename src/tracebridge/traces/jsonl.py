@@ -25,7 +25,7 @@ from tracebridge.traces.files import MAX_LINE_BYTES, InputFile
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.problems import ProblemLog, escaped, shown
-from tracebridge.traces.sniff import shape
+from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ class JsonlReader:
     def detect(self, file: InputFile) -> bool:
         """A JSON object that has a trace_id and an outcome or steps, and is no flat row: it has no state."""
         seen = shape(file.head)
-        is_flat = file.mapping.get("state", "state") in seen.keys
+        is_flat = plain_name(file.mapping.get("state", "state")) in map(plain_name, seen.keys)
         is_trace = "trace_id" in seen.keys and not seen.keys.isdisjoint({"outcome", "steps"})
         return seen.kind == "object" and is_trace and not is_flat
 

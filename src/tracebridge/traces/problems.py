@@ -51,8 +51,13 @@ class ProblemLog:
         beyond = self.n_problems - len(self.problems)
         if not beyond:
             return list(self.problems)
-        more = Problem(location=Location(), message=f"and {beyond} more problem{'s' if beyond > 1 else ''}")
+        more = Problem(location=Location(), message=f"and {counted(beyond, 'more problem')}")
         return [*self.problems, more]
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 run``, ``2 runs``: a number and the noun it counts, whose plural ends in ``s``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def escaped(text: str, limit: int = 60) -> str:

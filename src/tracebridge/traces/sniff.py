@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from tracebridge.traces.problems import escaped, shown
+
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 # The last alternative matches the opening quote of a string that the head cuts off: without it, every escaped quote
@@ -21,6 +23,8 @@ _OTHER_KINDS = {
     "binary": "binary data",
     "empty": "nothing",
 }
+_EMPTY_CONTAINER = re.compile(rb"\{\s*\}|\[\s*\]")
+_ARRAY_OF_OBJECTS = re.compile(rb"\[\s*\{")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,19 +36,26 @@ class Shape:
             ``utf-16``, ``binary`` or ``empty``.
         keys: the keys of the object, or of the array's first element; of a cut-off object those seen so far.
         first_line: the first non-blank line of a text.
+        is_empty: the object or array has nothing in it.
+        has_objects: it is an object, or an array whose first element is one.
     """
 
     kind: Literal["object", "array", "text", "zip", "utf-16", "binary", "empty"]
     keys: frozenset[str] = frozenset()
     first_line: str = ""
+    is_empty: bool = False
+    has_objects: bool = False
 
     def __str__(self) -> str:
         if self.kind in ("object", "array"):
-            names = ", ".join(sorted(self.keys)[:12]) or "none"
+            if self.is_empty:
+                return f"an empty JSON {self.kind}"
             what = "a JSON object" if self.kind == "object" else "a JSON array whose first element is an object"
-            return f"{what} with the keys {names}"
+            if self.keys:
+                return f"{what} with the keys {', '.join(map(escaped, sorted(self.keys)[:12]))}"
+            return f"{what} that has no key" if self.has_objects else "a JSON array of something else than objects"
         if self.kind == "text":
-            return f"text that starts {self.first_line[:60]!r}"
+            return f"text that starts {shown(self.first_line)}"
         return _OTHER_KINDS[self.kind]
 
 
@@ -58,7 +69,12 @@ def shape(head: bytes) -> Shape:
         return Shape(kind="zip")
     if start[:1] in b"{[":
         is_array = start.startswith(b"[")
-        return Shape(kind="array" if is_array else "object", keys=_keys(start, 2 if is_array else 1))
+        return Shape(
+            kind="array" if is_array else "object",
+            keys=_keys(start, 2 if is_array else 1),
+            is_empty=_EMPTY_CONTAINER.match(start) is not None,
+            has_objects=not is_array or _ARRAY_OF_OBJECTS.match(start) is not None,
+        )
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Shape(kind="utf-16")
     if b"\0" in head:
@@ -68,6 +84,11 @@ def shape(head: bytes) -> Shape:
     except UnicodeDecodeError:
         return Shape(kind="binary")
     return Shape(kind="text", first_line=line.rstrip())
+
+
+def plain_name(name: str) -> str:
+    """A key or column name as people vary it: without regard to case, outer space, and ``-`` or space for ``_``."""
+    return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def _keys(head: bytes, level: int) -> frozenset[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import glob
+import hashlib
 import os
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
 from tracebridge.traces.corpus import TraceFile, TraceSet
 from tracebridge.traces.files import InputFile
+from tracebridge.traces.foreign import foreign_format
+from tracebridge.traces.inputs import Inputs, label_of
 from tracebridge.traces.jsonl import JsonlReader, encode_checked
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.readers import check_mapping, known_readers
@@ -19,15 +20,12 @@ from tracebridge.traces.sniff import LFS_POINTER, shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from tracebridge.traces.model import Trace
     from tracebridge.traces.readers.reader import Reader
 
 Paths: TypeAlias = "str | Path | Iterable[str | Path]"
-
-STDIN = "-"
-_DATA_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".traj", ".eval"})
-_COMPRESSION_SUFFIXES = frozenset({".gz", ".zst"})
 
 
 def open_traces(
@@ -51,7 +49,7 @@ def open_traces(
         max_problems: how many problems are kept; all are counted.
 
     Raises:
-        UsageError: an unknown format or field.
+        UsageError: an unknown format or field, an empty path.
         TraceError: a path that is not there.
         NothingToCheckError: there is no file.
     """
@@ -67,7 +65,7 @@ def open_traces(
         raise UsageError(f"max_problems must be at least 1, got {max_problems}")
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     return TraceStream(
-        _Inputs(given),
+        Inputs(given),
         format_name=format,
         mapping=dict(mapping or {}),
         skip_bad=skip_bad,
@@ -118,7 +116,7 @@ class TraceStream:
 
     def __init__(
         self,
-        inputs: _Inputs,
+        inputs: Inputs,
         *,
         format_name: str | None,
         mapping: Mapping[str, str],
@@ -132,6 +130,7 @@ class TraceStream:
         self._skip_bad = skip_bad
         self._thorough = thorough
         self._max_problems = max_problems
+        self._formats_are_listed = False
         self.files: list[TraceFile] = []
         self.log = ProblemLog(max_problems)
 
@@ -140,7 +139,9 @@ class TraceStream:
         self.log = ProblemLog(self._max_problems)
         for note in self._inputs.notes:
             self.log.note(note)
+        self._formats_are_listed = False
         seen: set[str] = set()
+        sizes: dict[int, list[TraceFile]] = {}
         queue = deque(self._inputs.files)
         opened: set[Path] = set()
         while queue:
@@ -150,9 +151,11 @@ class TraceStream:
                     continue
                 opened.add(path.resolve())
             try:
-                with InputFile(path, label, mapping=self._mapping, thorough=self._thorough) as file:
+                size = _require_new(path, label, sizes)
+                with InputFile(path, label, mapping=self._mapping, thorough=self._thorough, taken_ids=seen) as file:
                     reader = self._reader(file)
                     yield from self._read(file, reader, seen)
+                    sizes.setdefault(size, []).append(self.files[-1])
                     queue.extendleft(reversed(_companions(file, reader)))
             except TraceError as error:
                 self.log.refuse(error.problems)
@@ -204,11 +207,46 @@ class TraceStream:
         if matches:
             names = " and ".join(reader.name for reader in matches)
             raise file.damaged(f"the file may be {names}", hint="choose one with --format")
-        known = ", ".join(readers)
-        raise file.damaged(
-            f"the format is not recognised; the file holds {shape(file.head)}",
-            hint=f"known formats are {known}; choose one with --format, or name flat columns with --map",
-        )
+        foreign = foreign_format(file)
+        if self._mapping and foreign is None and _has_rows(file):
+            return readers["flat"]  # columns are named: its reader says which of them are missing
+        hint = None
+        if not self._formats_are_listed:
+            self._formats_are_listed = True
+            hint = f"known formats are {', '.join(readers)}; choose one with --format, or name flat columns with --map"
+        if foreign is not None:
+            raise file.damaged(f"looks like {foreign}, which is not read yet", hint=hint)
+        raise file.damaged(f"the format is not recognised; the file holds {shape(file.head)}", hint=hint)
+
+
+def _require_new(path: Path | None, label: str, sizes: dict[int, list[TraceFile]]) -> int:
+    """The size of a file, 0 where it has none.
+
+    Raises:
+        TraceError: an earlier file has the same bytes; only files of one size are compared.
+    """
+    try:
+        if path is None or not path.is_file():
+            return 0
+        size = path.stat().st_size
+        if size not in sizes:
+            return size
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return 0  # opening it says what is wrong
+    for earlier in sizes[size]:
+        if earlier.sha256 == digest:
+            message = f"the same file twice: it has the bytes of {earlier.path}"
+            raise TraceError(Problem(location=Location(path=label), message=message, hint="give it once"))
+    return size
+
+
+def _has_rows(file: InputFile) -> bool:
+    """Whether the file may be a table: a text, or JSON objects that end with their lines."""
+    first_line = file.head.lstrip().split(b"\n", 1)[0]
+    kind = shape(file.head).kind
+    return kind == "text" or (kind == "object" and first_line.rstrip().endswith(b"}"))
 
 
 def _used_twice(trace: Trace, file: InputFile) -> Problem:
@@ -224,72 +262,6 @@ def _companions(file: InputFile, reader: Reader) -> list[tuple[Path | None, str]
     folder = file.label.rpartition("/")[0]
     found: list[tuple[Path | None, str]] = []
     for path in find(file):
-        label = path.relative_to(file.path.parent).as_posix()
+        label = label_of(path.relative_to(file.path.parent))
         found.append((path, f"{folder}/{label}" if folder else label))
     return found
-
-
-class _Inputs:
-    """The files that the given paths stand for, each with its label, in a fixed order.
-
-    Raises:
-        TraceError: a path that is not there.
-        NothingToCheckError: no file at all.
-    """
-
-    def __init__(self, given: list[str | Path]) -> None:
-        self.files: list[tuple[Path | None, str]] = []
-        self.notes: list[Problem] = []
-        for item in given:
-            if str(item) == STDIN:
-                self.files.append((None, "<stdin>"))
-                continue
-            path = Path(item)
-            if path.is_dir():
-                self._add_folder(path)
-            elif path.exists():
-                self.files.append((path, path.name))
-            else:
-                self._add_pattern(item)
-        if not self.files:
-            where = ", ".join(map(str, given))
-            raise NothingToCheckError(f"there is no trace file in {where}" if where else "no trace file was named")
-
-    def _add_folder(self, folder: Path) -> None:
-        unread = []
-        for path in sorted(_visible_files(folder)):
-            label = path.relative_to(folder).as_posix()
-            if _is_data(path):
-                self.files.append((path, label))
-            else:
-                unread.append(label)
-        if unread:
-            some = ", ".join(unread[:10])
-            message = f"{len(unread)} files are not read, by their suffix: {some}"
-            self.notes.append(
-                Problem(location=Location(path=folder.name), message=message, hint="name them to read them")
-            )
-
-    def _add_pattern(self, item: str | Path) -> None:
-        found = [Path(name) for name in sorted(glob.glob(str(item), recursive=True))]  # noqa: PTH207 - patterns may be absolute
-        files = [path for path in found if path.is_file()]
-        if not files:
-            what = "no file matches this pattern" if glob.has_magic(str(item)) else "there is no such file or folder"
-            raise TraceError(what, location=Location(path=str(item)))
-        common = Path(os.path.commonpath([path.parent for path in files])) if len(files) > 1 else files[0].parent
-        self.files += [(path, path.relative_to(common).as_posix()) for path in files]
-
-
-def _visible_files(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder; hidden ones, and folders behind symbolic links, are left out."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(parent, name) for name in names if not name.startswith("."))
-        yield from (path for path in paths if path.is_file())
-
-
-def _is_data(path: Path) -> bool:
-    suffixes = path.suffixes[-2:]
-    if suffixes and suffixes[-1] in _COMPRESSION_SUFFIXES:
-        suffixes.pop()
-    return bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES

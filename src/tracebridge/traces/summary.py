@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import compress, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.errors import NothingToCheckError
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from tracebridge.traces.model import Trace
 
 MAX_NAMES = 10_000
+_name_of = attrgetter("name")
+_error_of = attrgetter("error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,7 @@ class TraceTally:
         self._outcomes: Counter[Outcome] = Counter()
         self._terminations: Counter[str] = Counter()
         self._lengths: Counter[int] = Counter()
-        self._names: Counter[str] = Counter()
+        self._steps: Counter[str] = Counter()  # by name, in the order of first occurrence
         self._errors: Counter[str] = Counter()
         self._tasks: Counter[str] = Counter()
         self._models: Counter[str] = Counter()
@@ -114,16 +118,18 @@ class TraceTally:
             self._tasks[trace.task_id] += 1
         if trace.model is not None:
             self._models[trace.model] += 1
-        names, errors = self._names, self._errors
-        for step in trace.steps:
-            name = step.name
-            if name not in names and len(names) >= MAX_NAMES:
-                self._n_other += 1
-                continue
-            names[name] += 1
-            if step.error:
-                errors[name] += 1
+        names = list(map(_name_of, trace.steps))
+        self._steps.update(names)  # counts in C: this is on the way of every step
+        self._errors.update(compress(names, map(_error_of, trace.steps)))
+        if len(self._steps) > 2 * MAX_NAMES:
+            self._keep_first_names()
         return trace
+
+    def _keep_first_names(self) -> None:
+        """Forget all names but the first `MAX_NAMES`; one that is forgotten stays behind them if it comes again."""
+        for name in list(islice(self._steps, MAX_NAMES, None)):
+            self._n_other += self._steps.pop(name)
+            self._errors.pop(name, None)
 
     def summary(self) -> TraceSummary:
         """The counts so far.
@@ -131,6 +137,7 @@ class TraceTally:
         Raises:
             NothingToCheckError: no trace has been counted.
         """
+        self._keep_first_names()
         lengths = self._lengths
         n_runs = self._outcomes.total()
         if not n_runs:
@@ -146,7 +153,7 @@ class TraceTally:
             length_mean=n_steps / n_runs,
             length_max=max(lengths),
             lengths=dict(sorted(lengths.items())),
-            steps={name: StepCount(n=n, n_errors=self._errors[name]) for name, n in _by_frequency(self._names).items()},
+            steps={name: StepCount(n=n, n_errors=self._errors[name]) for name, n in _by_frequency(self._steps).items()},
             n_other_names_steps=self._n_other,
             n_tasks=len(self._tasks),
             runs_per_task=dict(sorted(Counter(self._tasks.values()).items())),

@@ -184,36 +184,224 @@ def test_numbers_as_tables_with_gaps_hold_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("run_id,state,outcome\na,x\n", "rows.csv:2: the row has 2 cells, the header 3"),
         ("run_id,state,outcome,state\na,x,ok,y\n", "the column 'state' stands twice"),
-        ('run_id,state,outcome\na,"x,ok\n', "rows.csv:2: the row cannot be split into cells"),
-        ("run_id,state,outcome\n,x,ok\n", "rows.csv:2: the row names no run"),
+        ("run_id,state,outcome\n,x,ok\n,y,ok\n", "rows.csv:2: the row names no run"),
     ],
 )
-def test_a_table_that_cannot_be_split_is_unusable(tmp_path: Path, text: str, what: str) -> None:
+def test_a_table_without_runs_is_unusable(tmp_path: Path, text: str, what: str) -> None:
     assert what in problem(tmp_path, text)
+    assert what in problem(tmp_path, text, skip_bad=True)
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes(b"run_id,state,outcome\na,x\xff,ok\n")
-    with pytest.raises(TraceError, match=r"rows.csv:2:4: byte 0xff is not valid UTF-8"):
-        read_traces(path)
+HEADER = b"run_id,step,state,outcome\n"
+GOOD = b"first,0,x,ok\nb,0,x,ok\n"
+MORE = b"b,1,y,ok\nlast,0,x,ok\n"
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("row", "what"),
     [
-        ('{"run_id": "a", "state": "x", "state": "y"}', "rows.jsonl:2: the key 'state' stands twice"),
-        ('{"run_id": "a", "state": ["x"]}', "rows.jsonl:2, field state: one value was expected, got a list"),
-        ("[1]", "rows.jsonl:2: a row is a JSON object"),
-        ('{"state": "x"}', "no column names the run; there are state"),
-        ('{"run_id": "a", "st', "rows.jsonl:2:20: the JSON text breaks off"),
+        (b"b,7\n", "rows.csv:4, record b: the row has 2 cells, the header 4"),
+        (b"b,7,x,ok,ok\n", "rows.csv:4, record b: the row has 5 cells, the header 4"),
+        (b"b,7,\xff,ok\n", "rows.csv:4:5, record b: byte 0xff is not valid UTF-8"),
+        (b'b,7,"x"y,ok\n', "rows.csv:4, record b: the row cannot be split into cells: "),
+        (b'b,7,"x\ny"z,ok\n', "rows.csv:4, record b: the row cannot be split into cells: "),
+        (b"b,7,x,maybe\n", "rows.csv:4, record b, field outcome: 'maybe' does not say"),
     ],
 )
-def test_json_rows_that_cannot_be_attributed_make_the_file_unusable(tmp_path: Path, line: str, what: str) -> None:
-    text = '{"run_id": "a", "state": "x", "outcome": "ok"}\n' + line + "\n"
-    assert what in problem(tmp_path, text, name="rows.jsonl")
+def test_a_bad_row_costs_its_run_and_no_other(tmp_path: Path, row: bytes, what: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(HEADER + GOOD + row + MORE + b"other,zero,x,ok\n")
+    with pytest.raises(TraceError) as caught:
+        read_traces(path)
+    text = str(caught.value)
+    assert what in text
+    assert "record other, field step: an integer was expected" in text  # it hides no other problem
+    kept = read_traces(path, skip_bad=True)
+    assert [trace.trace_id for trace in kept] == ["first", "last"]
+    assert kept.n_skipped == 2
+
+
+@pytest.mark.parametrize("row", [b",7,y,ok\n", b"\xff,7,y,ok\n", b"\n\xffb,7,y,ok\n", b' ,"y"z,y,ok\n', b" ,1\n"])
+def test_a_bad_row_that_names_no_run_is_refused_alone(tmp_path: Path, row: bytes) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(HEADER + GOOD + row + MORE)
+    kept = read_traces(path, skip_bad=True)
+    assert [trace.trace_id for trace in kept] == ["first", "b", "last"]
+    (problem,) = kept.problems
+    assert kept.n_skipped == 1
+    assert "a run may have lost this step" in str(problem)
+
+
+def test_empty_rows_of_a_spreadsheet_are_no_rows(tmp_path: Path) -> None:
+    corpus = read(tmp_path, "run_id,state,outcome\na,x,ok\n,,\n , ,\n\n")
+    assert (len(corpus), corpus.n_skipped) == (1, 0)
+
+
+def test_a_quote_that_swallows_rows_costs_their_runs(tmp_path: Path) -> None:
+    text = 'run_id,state,outcome\na,x,ok\nb,x,ok\nc,"x,ok\nb,y,ok\nd,x,ok\ne,"x",ok\nlast,x,ok\na,y,ok\n'
+    listed = problem(tmp_path, text)
+    assert "rows.csv:4, record c: the row cannot be split into cells" in listed
+    assert "lines 4 to 7 were not read" in listed
+    for line, run in ((5, "b"), (6, "d"), (7, "e")):
+        assert f"rows.csv:{line}, record {run}: the row was not read, as line 4 swallows it" in listed
+    kept = read(tmp_path, text, skip_bad=True)
+    assert [trace.trace_id for trace in kept] == ["a", "last"]
+    assert [len(trace.steps) for trace in kept] == [2, 1]
+    assert kept.n_skipped == 4
+
+
+def test_a_quote_that_swallows_rows_into_a_well_formed_one(tmp_path: Path) -> None:
+    text = 'run_id,state,outcome\na,x,ok\nc,"\na,y,ok\nc,",\nlast,x,ok\n'
+    listed = problem(tmp_path, text)
+    assert "rows.csv:3, record c, field state: a line break in 'a,y,ok\\nc,' (is a quote opened" in listed
+    assert "rows.csv:4, record a: the row was not read, as line 3 swallows it" in listed
+    assert [trace.trace_id for trace in read(tmp_path, text, skip_bad=True)] == ["last"]
+
+
+def test_a_quote_that_is_never_closed_ends_the_reading_there(tmp_path: Path) -> None:
+    text = 'run_id,state,outcome\na,x,ok\nb,x,ok\nc,"x,ok\nb,y,ok\nd,x,ok\n'
+    listed = problem(tmp_path, text)
+    assert (
+        "rows.csv:4, record c: the quote that opens in this row is never closed: nothing was read from line 4" in listed
+    )
+    assert "rows.csv:5, record b: the row was not read, as line 4 swallows it" in listed
+    kept = read(tmp_path, text, skip_bad=True)
+    assert [trace.trace_id for trace in kept] == ["a"]
+    assert kept.n_skipped == 3
+
+
+cells = st.text(st.sampled_from('ab",\n x'), max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(rows=st.lists(st.tuples(st.sampled_from("pqr"), st.booleans()), min_size=1, max_size=8), data=st.data())
+def test_no_run_loses_a_step_unnoticed(tmp_path: Path, rows: list[tuple[str, bool]], data: st.DataObject) -> None:
+    """Whatever is done to some rows behind their run id: a run that is kept has all of its steps."""
+    text = "run_id,state,outcome\n"
+    for run, is_damaged in rows:
+        text += f"{run},{data.draw(cells)}\n" if is_damaged else f"{run},s,ok\n"
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    try:
+        kept = read_traces(path, skip_bad=True)
+    except TraceError:
+        return
+    for trace in kept:
+        whole = sum(run == trace.trace_id for run, is_damaged in rows if not is_damaged)
+        assert sum(step.name == "s" for step in trace.steps) >= whole
+
+
+def test_many_bad_rows_of_a_run_are_listed_first_and_counted(tmp_path: Path) -> None:
+    listed = problem(tmp_path, "run_id,state,outcome\n" + "a,x\n" * 9 + "b,x,ok\n")
+    assert listed.count("the row has 2 cells") == 5
+    assert "rows.csv, record a: and 4 more problems in this run" in listed
+
+
+def test_bytes_that_are_no_text_in_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"run_id,st\xffate,outcome\na,x,ok\n")
+    with pytest.raises(TraceError, match=r"rows.csv:1:10: byte 0xff is not valid UTF-8"):
+        read_traces(path, format="flat")
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "kept"),
+    [
+        ('{"run_id": "a", "state": "x", "state": "y"}', "rows.jsonl:2, record a: the key 'state' stands twice", "b"),
+        (
+            '{"run_id": "a", "state": ["x"]}',
+            "rows.jsonl:2, record a, field state: one value was expected, got a list",
+            "b",
+        ),
+        ('{"run_id": "a", "state": "x", "tokens": NaN}', "rows.jsonl:2, record a: 'NaN' is not a JSON number", "b"),
+        ('{"run_id": "a", "state": "\udcff"}', "rows.jsonl:2:27, record a: byte 0xff is not valid UTF-8", "b"),
+        ("[1]", "rows.jsonl:2: a row is a JSON object", "ab"),
+        ('{"state": "x"}', "rows.jsonl:2: no column names the run; there are state", "ab"),
+        ('{"run_id": "a", "st', "rows.jsonl:2:20: the JSON text breaks off", "ab"),
+        ('{"run_id": "a", "run_id": "b"}', "rows.jsonl:2: the key 'run_id' stands twice", "ab"),
+        ('{"run_id": "a\udcff", "state": "x"}', "rows.jsonl:2:14: byte 0xff is not valid UTF-8", "ab"),
+        ('{"run_id": ["a"], "state": "x"}', "rows.jsonl:2, field run_id: one value was expected", "ab"),
+        ("[" * 9000, "rows.jsonl:2: the JSON text is nested too deeply", "ab"),
+    ],
+)
+def test_a_bad_json_row_costs_its_run_if_it_names_one(tmp_path: Path, line: str, what: str, kept: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [f'{{"run_id": "{run}", "state": "x", "outcome": "ok"}}' for run in "ab"]
+    path.write_bytes("\n".join([rows[0], line, rows[1]]).encode(errors="surrogateescape"))
+    with pytest.raises(TraceError) as caught:
+        read_traces(path)
+    assert what in str(caught.value)
+    assert ("a run may have lost this step" in str(caught.value)) == (kept == "ab")
+    corpus = read_traces(path, skip_bad=True)
+    assert "".join(trace.trace_id for trace in corpus) == kept
+    assert corpus.n_skipped == 1
+
+
+@pytest.mark.parametrize(
+    "header", ["Run_ID, Step ,STATE,Outcome", "run id,step,State,OUTCOME", "RUN-ID,Step,state,outcome"]
+)
+def test_column_names_are_taken_in_any_case(tmp_path: Path, header: str) -> None:
+    (trace,) = read(tmp_path, f"{header}\na,0,x,ok\na,1,y,ok\n")
+    assert ([step.name for step in trace.steps], trace.outcome) == (["x", "y"], Outcome.SUCCESS)
+    keys = header.split(",")
+    rows = [dict(zip(keys, ("a", step, name, "ok"), strict=True)) for step, name in enumerate("xy")]
+    corpus = read(tmp_path, "\n".join(map(json.dumps, rows)), name="rows.jsonl")
+    assert corpus.traces[0].steps == trace.steps
+
+
+def test_an_exact_column_name_wins_and_the_other_is_told(tmp_path: Path) -> None:
+    corpus = read(tmp_path, "Run_ID,run_id,State,outcome\nno,a,x,ok\n")
+    assert corpus.traces[0].trace_id == "a"
+    assert "columns that are not read: Run_ID" in str(corpus.notes[0])
+    (trace,) = read(tmp_path, "Id,State,A,a\nr,x,fail,ok\n", mapping={"run_id": "id", "outcome": "a"})
+    assert (trace.trace_id, trace.outcome) == ("r", Outcome.SUCCESS)
+
+
+def test_a_column_that_looks_like_a_field_is_named(tmp_path: Path) -> None:
+    corpus = read(tmp_path, "run_id,state,outcome,tokns,zzz\na,x,ok,5,1\n")
+    assert "columns that are not read: tokns, zzz (did you mean --map tokens=tokns?)" in str(corpus.notes[0])
+
+
+def test_a_file_without_any_outcome_is_refused_unless_that_is_meant(tmp_path: Path) -> None:
+    for name, text in (
+        ("rows.csv", "run_id,state,result\na,x,ok\nb,x,ok\n"),
+        ("rows.jsonl", '{"run_id": "a", "state": "x", "result": 1}\n{"run_id": "b", "state": "x", "result": 1}\n'),
+    ):
+        message = problem(tmp_path, text, name=name)
+        assert "no column says how the runs ended" in message
+        assert "columns that are not read: result" in message
+        assert "--map outcome=-" in message
+        corpus = read(tmp_path, text, name=name, mapping={"outcome": "-"})
+        assert corpus.outcomes()["censored"] == 2
+        assert any("no run has an outcome: 2 runs censored" in str(note) for note in corpus.notes)
+        assert read(tmp_path, text, name=name, mapping={"outcome": "result"}).outcomes()["success"] == 2
+    blank = read(tmp_path, "run_id,state,outcome\na,x,\n")
+    assert "rows.csv, field outcome: no run has an outcome: 1 run censored" in str(blank.notes[0])
+    by_state = read(tmp_path, "run_id,state\na,x\na,success\nb,x\n")
+    assert by_state.outcomes() == {"success": 1, "failure": 0, "censored": 1}
+
+
+def test_a_field_can_be_left_unread(tmp_path: Path) -> None:
+    text = "run_id,step,state,outcome,error\na,0,x,ok,weird\na,9,y,ok,weird\n"
+    (trace,) = read(tmp_path, text, mapping={"step": "-", "error": "-"})
+    assert [step.name for step in trace.steps] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("rows.csv", "session,tool,passed\na,x,ok\n"), ("rows.jsonl", '{"session": "a", "tool": "x", "passed": 1}\n')],
+)
+def test_a_mapped_column_that_is_not_there_is_named(tmp_path: Path, name: str, text: str) -> None:
+    for mapping in (
+        {"run_id": "session", "state": "nope", "outcome": "passed"},
+        {"run_id": "nope", "state": "tool", "outcome": "passed"},
+    ):
+        message = problem(tmp_path, text, name=name, mapping=mapping)
+        assert "column 'nope'" in message
+        assert all(column in message for column in ("session", "tool", "passed"))
+    both = problem(tmp_path, text, name=name, mapping={"run_id": "nope", "state": "neither"})
+    assert "'nope', 'neither'" in both
 
 
 def test_mappings_that_mean_nothing(tmp_path: Path) -> None:

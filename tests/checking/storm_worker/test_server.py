@@ -8,16 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tracebridge.checking import worker
-from tracebridge.checking.worker import (
+from tracebridge.checking import storm_worker
+from tracebridge.checking.storm_worker.protocol import (
     LENGTH,
     MAX_MESSAGE,
     AskVersion,
@@ -28,17 +26,15 @@ from tracebridge.checking.worker import (
     Reply,
     Values,
     Version,
-    WorkerError,
     pack_mask,
-    pack_rational,
-    unpack_mask,
-    unpack_rational,
 )
 
 pytestmark = [
     pytest.mark.storm,
     pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
 ]
+
+SCRIPT = str(Path(storm_worker.__file__).with_name("__main__.py"))
 
 
 @dataclass
@@ -75,7 +71,7 @@ def doomed() -> Iterator[Pipes]:
 def worker_process() -> Iterator[Pipes]:
     inner_read, requests = os.pipe()
     replies, inner_write = os.pipe()
-    command = [sys.executable, "-P", worker.__file__, str(inner_read), str(inner_write)]
+    command = [sys.executable, "-P", SCRIPT, str(inner_read), str(inner_write)]
     process = subprocess.Popen(
         command, pass_fds=(inner_read, inner_write), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -169,18 +165,14 @@ def test_a_message_that_is_too_long_ends_the_process(doomed: Pipes) -> None:
     assert b"too long" in doomed.process.stdout.read()
 
 
-@given(st.fractions())
-def test_rationals_round_trip(value: Fraction) -> None:
-    assert unpack_rational(pack_rational(value)) == value
-
-
-def test_rationals_have_no_limit_on_digits() -> None:
-    value = Fraction(3**20_000, 2**30_000)
-    assert unpack_rational(pack_rational(value)) == value
-
-
-@given(st.lists(st.booleans(), min_size=1))
-def test_masks_round_trip(mask: list[bool]) -> None:
-    assert unpack_mask(pack_mask(np.array(mask)), len(mask)).tolist() == mask
-    with pytest.raises(WorkerError, match="does not fit"):
-        unpack_mask(pack_mask(np.array(mask)), len(mask) + 8)
+def test_the_process_imports_nothing_of_the_package_around_it() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)  # the process ends as soon as it reads
+    with Path(os.devnull).open("wb") as sink:
+        ends = (reading, sink.fileno())
+        command = [sys.executable, "-X", "importtime", "-P", SCRIPT, *map(str, ends)]
+        finished = subprocess.run(command, pass_fds=ends, stderr=subprocess.PIPE, text=True, check=True)
+    os.close(reading)
+    imported = {line.rpartition("|")[2].strip() for line in finished.stderr.splitlines()}
+    assert "storm_worker.server" in imported
+    assert not [name for name in imported if name.partition(".")[0] == "tracebridge"]

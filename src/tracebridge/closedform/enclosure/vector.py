@@ -1,15 +1,9 @@
-"""Numbers with a rigorous bound on what rounding did to them.
-
-An `Enclosure` says: the number that exact arithmetic would give for the exact chain lies between ``lower`` and
-``upper``. It bounds rounding, never sampling. In exact arithmetic the three are one Fraction.
-
-*Undefined* (0/0, inf - inf, a divisor that may be zero) is the value NaN between ``-inf`` and ``inf``; it spreads
-through arithmetic, and every comparison with it is possible and none is sure.
-"""
+"""Many enclosed numbers, in doubles or in rationals, and their arithmetic."""
 
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracebridge.closedform import directed
-from tracebridge.closedform.powers import exact_power, interval_power
+from tracebridge.closedform.enclosure import intervals, rationals
+from tracebridge.closedform.enclosure.scalar import Enclosure, Real
+from tracebridge.closedform.powers import exact_power
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,56 +23,6 @@ if TYPE_CHECKING:
     from tracebridge.pctl.ast import Comparison
 
     Mask = NDArray[np.bool_]
-
-Real = Fraction | float
-
-
-@dataclass(frozen=True, slots=True)
-class Enclosure:
-    """A number known to lie in ``[lower, upper]``; infinity is a value, NaN means undefined.
-
-    Raises:
-        ValueError: unless ``lower <= value <= upper``, or value is NaN between ``-inf`` and ``inf``.
-    """
-
-    value: Real
-    lower: Real
-    upper: Real
-
-    def __post_init__(self) -> None:
-        if self.undefined:
-            if (self.lower, self.upper) != (-math.inf, math.inf):
-                raise ValueError("an undefined number has the bounds -inf and inf")
-        elif not self.lower <= self.value <= self.upper:
-            raise ValueError(f"{self.value!r} does not lie in [{self.lower!r}, {self.upper!r}]")
-
-    @classmethod
-    def exactly(cls, value: Real) -> Enclosure:
-        """The number itself; an int or Fraction stays rational, NaN becomes the undefined number."""
-        if isinstance(value, float):
-            return cls(value, -math.inf, math.inf) if math.isnan(value) else cls(value, value, value)
-        fraction = Fraction(value)
-        return cls(fraction, fraction, fraction)
-
-    @property
-    def undefined(self) -> bool:
-        """Whether there is no such number."""
-        return isinstance(self.value, float) and math.isnan(self.value)
-
-    @property
-    def exact(self) -> bool:
-        """Whether this is a rational or an infinity, known without any rounding."""
-        return isinstance(self.value, Fraction) or (math.isinf(self.value) and self.lower == self.upper)
-
-    @property
-    def width(self) -> Real:
-        """``upper - lower``; zero for an infinity that is certain, NaN where undefined."""
-        if self.undefined:
-            return math.nan
-        return Fraction(0) if self.exact else self.upper - self.lower
-
-    def __contains__(self, number: Real) -> bool:
-        return bool(self.lower <= number <= self.upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,12 +138,8 @@ class EnclosureVector:
         """The same enclosures in doubles, rounded outward; a float vector is returned as it is."""
         if not self.exact:
             return self
-        entries = self.value.tolist()
-        return EnclosureVector.from_bounds(
-            np.array([directed.nearest(x) for x in entries]),
-            np.array([directed.down(x) for x in entries]),
-            np.array([directed.up(x) for x in entries]),
-        )
+        bounds = np.array([directed.enclosing(x) for x in self.value.tolist()], dtype=np.float64).reshape(-1, 3)
+        return EnclosureVector.from_bounds(*bounds.T.copy())
 
     def weighted_mean(self, weights: Sequence[Real | int]) -> Enclosure:
         """``sum w_i x_i / sum w_i``, in rationals; entries of weight zero do not count, not even infinite ones.
@@ -229,16 +171,12 @@ class EnclosureVector:
 
     def __add__(self, other: EnclosureVector) -> EnclosureVector:
         if self.exact and other.exact:
-            return self._exactly(lambda a, b: a + b, other)
-        a, b = self.to_float(), other.to_float()
-        with np.errstate(invalid="ignore", over="ignore"):
-            return EnclosureVector.from_bounds(
-                a.value + b.value, directed.add_down(a.lower, b.lower), directed.add_up(a.upper, b.upper)
-            )
+            return EnclosureVector.from_fractions(rationals.field_operation(operator.add, self.value, other.value))
+        return EnclosureVector.from_bounds(*intervals.add(self._bounds(), other._bounds()))
 
     def __neg__(self) -> EnclosureVector:
         if self.exact:
-            return self._exactly(lambda a: -a)
+            return EnclosureVector.from_fractions(rationals.field_operation(operator.neg, self.value))
         return EnclosureVector(-self.value, -self.upper, -self.lower)
 
     def __sub__(self, other: EnclosureVector) -> EnclosureVector:
@@ -246,32 +184,15 @@ class EnclosureVector:
 
     def __mul__(self, other: EnclosureVector) -> EnclosureVector:
         if self.exact and other.exact:
-            return self._exactly(lambda a, b: a * b, other)
-        a, b = self.to_float(), other.to_float()
-        corners = [(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            value = a.value * b.value  # NaN for 0 * inf
-            # An infinite bound stands for arbitrarily large numbers: times zero it bounds zero.
-            lower = np.min([_zero_if_nan(directed.multiply_down(x, y)) for x, y in corners], axis=0)
-            upper = np.max([_zero_if_nan(directed.multiply_up(x, y)) for x, y in corners], axis=0)
-        infinite_times_zero = (a._surely_infinite() & b._may_be_zero()) | (a._may_be_zero() & b._surely_infinite())
-        value = np.where(infinite_times_zero | a.undefined | b.undefined, np.nan, _zero_if_nan(value))
-        return EnclosureVector.from_bounds(value, lower, upper)
+            return EnclosureVector.from_fractions(rationals.field_operation(operator.mul, self.value, other.value))
+        return EnclosureVector.from_bounds(*intervals.multiply(self._bounds(), other._bounds()))
 
     def __truediv__(self, other: EnclosureVector) -> EnclosureVector:
         if self.exact and other.exact:
-            return self._exactly(lambda a, b: a / b if b != 0 else math.nan, other)
-        a, b = self.to_float(), other.to_float()
-        corners = [(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
-            value = a.value / b.value
-            # inf / inf at a corner: the other corners bound the quotient unless both numbers are infinite.
-            lower = np.min([_zero_if_nan(directed.divide_down(x, y)) for x, y in corners], axis=0)
-            upper = np.max([_zero_if_nan(directed.divide_up(x, y)) for x, y in corners], axis=0)
-        unbounded = ~np.isfinite(a.lower) | ~np.isfinite(a.upper)
-        unbounded &= ~np.isfinite(b.lower) | ~np.isfinite(b.upper)
-        undefined = b._may_be_zero() | unbounded | a.undefined | b.undefined
-        return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
+            return EnclosureVector.from_fractions(
+                rationals.field_operation(rationals.quotient, self.value, other.value)
+            )
+        return EnclosureVector.from_bounds(*intervals.divide(self._bounds(), other._bounds()))
 
     def __pow__(self, other: EnclosureVector) -> EnclosureVector:
         """Powers as real numbers; ``0^0 = 1``; undefined for a negative base with a broken exponent.
@@ -281,17 +202,17 @@ class EnclosureVector:
         Raises:
             UnsupportedError: if an exact power would have millions of digits.
         """
-        if self.exact and other.exact and all(_is_integer(k) or k != k for k in other.value.tolist()):  # noqa: PLR0124
-            pairs = zip(self.value.tolist(), other.value.tolist(), strict=True)
-            return EnclosureVector.from_fractions([_unless_undefined(exact_power, pair) for pair in pairs])
-        a, b = self.to_float(), other.to_float()
-        powers = [interval_power(base, exponent) for base, exponent in zip(a._triples(), b._triples(), strict=True)]
-        value, lower, upper = np.array(powers, dtype=np.float64).reshape(-1, 3).T.copy()
-        return EnclosureVector.from_bounds(value, lower, upper)
+        whole = other.exact and all(rationals.is_integer(k) or k != k for k in other.value.tolist())  # noqa: PLR0124
+        if self.exact and whole:
+            powers = rationals.unless_undefined(exact_power, self.value, other.value)
+            return EnclosureVector.from_fractions(powers)
+        return EnclosureVector.from_bounds(*intervals.power(self._bounds(), other._bounds()))
 
     def log(self, base: EnclosureVector) -> EnclosureVector:
         """The logarithm to ``base``, a float vector; undefined unless self >= 0, base > 0 and base surely is not 1."""
-        return self._natural_log() / base._natural_log()
+        logarithms = (intervals.natural_log(vector._bounds()) for vector in (self, base))
+        top, bottom = (EnclosureVector.from_bounds(*logarithm) for logarithm in logarithms)
+        return top / bottom
 
     def minimum(self, other: EnclosureVector) -> EnclosureVector:
         """The smaller of two numbers, entry by entry."""
@@ -308,15 +229,15 @@ class EnclosureVector:
 
     def floor(self) -> EnclosureVector:
         """The largest integer below or at."""
-        return self._monotone(_step(math.floor), np.floor)
+        return self._monotone(rationals.step_function(math.floor), np.floor)
 
     def ceil(self) -> EnclosureVector:
         """The smallest integer above or at."""
-        return self._monotone(_step(math.ceil), np.ceil)
+        return self._monotone(rationals.step_function(math.ceil), np.ceil)
 
     def round(self) -> EnclosureVector:
         """The nearest integer, halves upward, as PRISM rounds."""
-        return self._monotone(_step(lambda a: math.floor(a + Fraction(1, 2))), _round_half_up)
+        return self._monotone(rationals.step_function(rationals.round_half_up), intervals.round_half_up)
 
     def mod(self, divisor: EnclosureVector) -> EnclosureVector:
         """The remainder in ``[0, divisor)``; undefined unless the divisor is surely positive."""
@@ -331,8 +252,8 @@ class EnclosureVector:
 
     # ------------------------------------------------------------ comparison
 
-    def compare(self, operator: Comparison | str, other: EnclosureVector) -> tuple[Mask, Mask]:
-        """Where ``self operator other`` surely holds and where it possibly does; operators ``< <= > >= = !=``.
+    def compare(self, comparison: Comparison | str, other: EnclosureVector) -> tuple[Mask, Mask]:
+        """Where ``self comparison other`` surely holds and where it possibly does; comparisons ``< <= > >= = !=``.
 
         Surely implies possibly; where they differ, the bounds do not decide.
         """
@@ -341,7 +262,7 @@ class EnclosureVector:
         surely: NDArray[Any]
         possibly: NDArray[Any]
         with np.errstate(invalid="ignore"):  # NaN among rationals; it is undefined, whatever it compares to
-            match operator:
+            match comparison:
                 case "<":
                     surely, possibly = a.upper < b.lower, a.lower < b.upper
                 case "<=":
@@ -357,82 +278,23 @@ class EnclosureVector:
                     surely = (a.lower > b.upper) | (a.upper < b.lower)
                     possibly = (a.lower != b.upper) | (a.upper != b.lower)
                 case _:
-                    raise ValueError(f"{operator!r} is not a comparison")
+                    raise ValueError(f"{comparison!r} is not a comparison")
         return surely.astype(np.bool_, copy=False) & ~undefined, possibly.astype(np.bool_, copy=False) | undefined
 
     # ------------------------------------------------------------ parts
 
-    def _exactly(self, function: Callable[..., Real], *others: EnclosureVector) -> EnclosureVector:
-        """A field operation on rationals; at infinity only the sign of the other operand matters."""
-        columns = [self.value.tolist(), *(other.value.tolist() for other in others)]
-        return EnclosureVector.from_fractions(
-            [
-                function(*entries if all(isinstance(x, Fraction) for x in entries) else map(_sign_or_infinity, entries))
-                for entries in zip(*columns, strict=True)
-            ]
-        )
+    def _bounds(self) -> intervals.Bounds:
+        floats = self.to_float()
+        return intervals.Bounds(floats.value, floats.lower, floats.upper)
 
     def _monotone(
         self, function: Callable[..., Real], ufunc: Callable[..., NDArray[np.float64]], *others: EnclosureVector
     ) -> EnclosureVector:
         vectors = (self, *others)
         if all(vector.exact for vector in vectors):
-            return EnclosureVector.from_fractions(
-                [
-                    _unless_undefined(function, entries)
-                    for entries in zip(*(v.value.tolist() for v in vectors), strict=True)
-                ]
-            )
-        floats = [vector.to_float() for vector in vectors]
+            values = rationals.unless_undefined(function, *(vector.value for vector in vectors))
+            return EnclosureVector.from_fractions(values)
+        floats = [vector._bounds() for vector in vectors]
         undefined = np.logical_or.reduce([vector.undefined for vector in floats])
-        value, lower, upper = (
-            ufunc(*(getattr(vector, name) for vector in floats)) for name in ("value", "lower", "upper")
-        )
+        value, lower, upper = (ufunc(*parts) for parts in zip(*floats, strict=True))
         return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
-
-    def _natural_log(self) -> EnclosureVector:
-        a = self.to_float()
-        undefined = a.undefined | (a.lower < 0)
-        lower = np.array([directed.log_bounds(x)[0] for x in np.where(undefined, 1.0, a.lower).tolist()])
-        upper = np.array([directed.log_bounds(x)[1] for x in np.where(undefined, 1.0, a.upper).tolist()])
-        value = np.array([directed.log_bounds(x)[0] for x in np.where(undefined, 1.0, a.value).tolist()])
-        return EnclosureVector.from_bounds(np.where(undefined, np.nan, value), lower, upper)
-
-    def _triples(self) -> list[tuple[float, float, float]]:
-        return list(zip(self.value.tolist(), self.lower.tolist(), self.upper.tolist(), strict=True))
-
-    def _surely_infinite(self) -> Mask:
-        certain: Mask = np.isinf(self.lower) & (self.lower == self.upper)
-        return certain
-
-    def _may_be_zero(self) -> Mask:
-        possible: Mask = (self.lower <= 0) & (self.upper >= 0)
-        return possible
-
-
-def _zero_if_nan(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(np.isnan(values), 0.0, values)
-
-
-def _round_half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):
-        below = np.floor(values)
-        # the difference is exact except next to one, where it rounds to the same side of a half
-        return np.where(np.isfinite(values), below + (values - below >= 0.5), values)
-
-
-def _is_integer(value: Real) -> bool:
-    return isinstance(value, Fraction) and value.denominator == 1
-
-
-def _sign_or_infinity(value: Real) -> float:
-    return float((value > 0) - (value < 0)) if isinstance(value, Fraction) else value
-
-
-def _unless_undefined(function: Callable[..., Real], entries: tuple[Real, ...]) -> Real:
-    return math.nan if any(entry != entry for entry in entries) else function(*entries)  # noqa: PLR0124
-
-
-def _step(function: Callable[[Fraction], int]) -> Callable[[Real], Real]:
-    """A function from rationals to integers that leaves infinities alone."""
-    return lambda number: Fraction(function(number)) if isinstance(number, Fraction) else number

@@ -1,4 +1,4 @@
-"""Linear systems of transient states: doubles without cancellation, rationals, and rigorous bounds."""
+"""Linear systems of transient states in rationals, and in doubles with rigorous bounds."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
 from tests.closedform.reference import solve_linear
 from tests.closedform.strategies import rows
 
 from tracebridge.chain.rational import RationalMatrix
-from tracebridge.closedform import elimination, factorization
-from tracebridge.closedform.elimination import (
-    TransientSystem,
-    factorize,
-    solve_enclosed,
-    solve_enclosed_transposed,
-    solve_exact,
-    solve_exact_transposed,
-)
+from tracebridge.closedform import rational_solution
+from tracebridge.closedform.enclosed_solution import EnclosedSolver, solve_enclosed, solve_enclosed_transposed
+from tracebridge.closedform.integer_system import IntegerSystem
+from tracebridge.closedform.linear_solver import Factorization
+from tracebridge.closedform.rational_solution import solve_exact, solve_exact_transposed, solve_system_exact
 from tracebridge.errors import EngineError, ModelError, UnsupportedError
 
 
@@ -51,85 +46,6 @@ right_hand_sides = st.lists(
 )
 
 
-class TestFactorize:
-    @pytest.mark.parametrize("exponent", [1, 6, 12, 14])
-    @pytest.mark.parametrize("m", [1, 2, 12])
-    def test_dense_elimination_keeps_all_digits(self, m: int, exponent: int) -> None:
-        rng = np.random.default_rng(m * exponent)
-        weights = rng.integers(0, 1000, (m, m))
-        exits = np.full(m, 10.0**-exponent)
-        rhs = rng.integers(1, 10, m).astype(np.float64)
-        matrix = [
-            [
-                sum((Fraction(int(x)) for k, x in enumerate(weights[i]) if k != i), Fraction(exits[i]))
-                if i == j
-                else -Fraction(int(weights[i, j]))
-                for j in range(m)
-            ]
-            for i in range(m)
-        ]
-        factors = factorize(csr_array(weights.astype(np.float64)), exits)
-        for solve, system in (
-            (factors.solve, matrix),
-            (factors.solve_transposed, [list(column) for column in zip(*matrix, strict=True)]),
-        ):
-            true = solve_linear(system, [Fraction(b) for b in rhs])
-            errors = [abs(Fraction(float(x)) / t - 1) for x, t in zip(solve(rhs), true, strict=True)]
-            assert max(errors) <= 1e-14
-
-    def test_the_diagonal_is_ignored(self) -> None:
-        Q = np.array([[0.9, 0.3], [0.2, 0.0]])
-        exits = np.array([0.1, 0.4])
-        assert np.array_equal(
-            factorize(csr_array(Q), exits).solve(np.ones(2)),
-            factorize(csr_array(np.array([[5.0, 0.3], [0.2, 7.0]])), exits).solve(np.ones(2)),
-        )
-
-    def test_columns_are_solved_one_by_one(self) -> None:
-        factors = factorize(csr_array(np.array([[0, 0.5], [0.25, 0]])), np.array([0.5, 0.75]))
-        both = factors.solve(np.eye(2))
-        assert np.array_equal(both[:, 1], factors.solve(np.array([0.0, 1.0])))
-        assert np.allclose(both.T, factors.solve_transposed(np.eye(2)), rtol=1e-15)
-
-    @pytest.mark.parametrize("corridor", [False, True])
-    def test_large_sparse_systems(self, corridor: bool) -> None:
-        """A corridor takes the LU, a well mixing graph the Krylov method; both solve what they were given."""
-        m = 2_000
-        if corridor:
-            Q = csr_array((np.full(2 * m - 2, 0.5), (np.r_[0 : m - 1, 1:m], np.r_[1:m, 0 : m - 1])), shape=(m, m))
-            exits = np.zeros(m)
-            exits[[0, -1]] = 0.5
-        else:
-            Q = csr_array(random_array((m, m), density=5 / m, rng=np.random.default_rng(1)))
-            exits = np.full(m, 0.1)
-        x = np.linspace(1, 2, m)
-        off = factorization.without_diagonal(Q)
-        diagonal = np.asarray(off.sum(axis=1)).ravel() + exits
-        factors = factorize(Q, exits)
-        assert (factors._lu is not None) == corridor
-        assert np.allclose(factors.solve(diagonal * x - off @ x), x, rtol=1e-9)
-        assert np.allclose(factors.solve_transposed(diagonal * x - off.T @ x), x, rtol=1e-9)
-
-    def test_states_that_cannot_leave(self) -> None:
-        Q = csr_array(np.array([[0, 0.5, 0.5], [0, 0, 1], [0, 1, 0]]))
-        with pytest.raises(ModelError, match="positions 1, 2"):
-            factorize(Q, np.array([0.5, 0, 0]))
-
-    def test_empty(self) -> None:
-        assert factorize(csr_array((0, 0)), np.zeros(0)).solve(np.zeros(0)).shape == (0,)
-
-    @pytest.mark.parametrize(
-        ("Q", "exits"), [([[0, -1], [0, 0]], [1, 1]), ([[0, 1], [0, 0]], [1, np.nan]), ([[0, 1], [0, 0]], [1, 1, 1])]
-    )
-    def test_nonsense(self, Q: list[list[float]], exits: list[float]) -> None:
-        with pytest.raises(ValueError):
-            factorize(csr_array(np.array(Q, dtype=float)), np.array(exits, dtype=float))
-
-    def test_right_hand_sides_of_the_wrong_length(self) -> None:
-        with pytest.raises(ValueError, match="of that length"):
-            factorize(csr_array((2, 2)), np.ones(2)).solve(np.ones(3))
-
-
 class TestSystems:
     @given(transient_sets(), right_hand_sides, st.booleans())
     @settings(max_examples=150, deadline=None)
@@ -152,19 +68,18 @@ class TestSystems:
     ) -> None:
         """A solver that is wrong by a quarter costs iterations, not correctness."""
         P, chosen = system
-        transient = TransientSystem.of(P, chosen)
+        transient = IntegerSystem.of(P, chosen)
         good = transient.factorize()
 
-        class Sloppy(type(good)):
-            def __init__(self) -> None:
-                self._factors = good._factors
+        class Sloppy(Factorization):
+            size, componentwise = good.size, good.componentwise
 
-            def approximate(self, rhs: np.ndarray, *, transposed: bool) -> np.ndarray:
-                return 0.75 * good.approximate(rhs, transposed=transposed)
+            def _solve(self, rhs: np.ndarray, *, transposed: bool, refined: bool) -> np.ndarray:
+                return 0.75 * good._solve(rhs, transposed=transposed, refined=refined)
 
         b = rhs[: len(chosen)]
         true = reference(P, chosen, b, transposed=False)
-        enclosed = transient.solve_enclosed([b], factorization=Sloppy())[0]
+        enclosed = EnclosedSolver(transient, Sloppy()).solve([b])[0]
         assert all(
             Fraction(lo) <= x <= Fraction(up) for lo, up, x in zip(enclosed.lower, enclosed.upper, true, strict=True)
         )
@@ -198,23 +113,26 @@ class TestSystems:
 
     def test_where_refinement_fails_rationals_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         P, true = self.hardly_left_pair()
-        transient = TransientSystem.of(P, np.array([0, 1]))
+        transient = IntegerSystem.of(P, np.array([0, 1]))
         factors = transient.factorize()
         monkeypatch.setattr(type(factors), "approximate", lambda self, rhs, *, transposed: 0 * rhs)
-        found = transient.solve_enclosed([[Fraction(1), Fraction(0)]], factorization=factors)[0]
+        found = EnclosedSolver(transient, factors).solve([[Fraction(1), Fraction(0)]])[0]
         assert Fraction(found.lower[0]) <= true[0] <= Fraction(found.upper[0])
-        monkeypatch.setattr(elimination, "EXACT_LIMIT", 1)
+        monkeypatch.setattr(rational_solution, "EXACT_LIMIT", 1)
         with pytest.raises(EngineError, match="too ill-conditioned"):
-            transient.solve_enclosed([[Fraction(1), Fraction(0)]], factorization=factors)
+            EnclosedSolver(transient, factors).solve([[Fraction(1), Fraction(0)]])
         with pytest.raises(UnsupportedError, match="too many"):
-            transient.solve_exact([[Fraction(1), Fraction(0)]])
+            solve_system_exact(transient, [[Fraction(1), Fraction(0)]])
 
-    def test_solutions_beyond_doubles(self) -> None:
+    def test_solutions_beyond_doubles(self, monkeypatch: pytest.MonkeyPatch) -> None:
         out = Fraction(1, 10**320)
         P = RationalMatrix.from_rows([{0: 1 - out, 1: out}, {1: Fraction(1)}])
+        assert solve_exact(P, np.array([0]), [[Fraction(1)]]) == [[1 / out]]
+        found = solve_enclosed(P, np.array([0]), [[Fraction(1)]])[0]
+        assert (found.lower[0], found.upper[0]) == (np.finfo(np.float64).max, np.inf)
+        monkeypatch.setattr(rational_solution, "EXACT_LIMIT", 0)
         with pytest.raises(UnsupportedError, match="beyond the range of doubles"):
             solve_enclosed(P, np.array([0]), [[Fraction(1)]])
-        assert solve_exact(P, np.array([0]), [[Fraction(1)]]) == [[1 / out]]
 
     @pytest.mark.parametrize("bad", [Fraction(-1), float("inf"), float("nan")])
     def test_right_hand_sides_that_are_no_amounts(self, bad: Fraction | float) -> None:
