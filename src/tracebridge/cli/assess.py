@@ -12,6 +12,7 @@ from tracebridge.cli.options import checking, common, fitting, output, parse_con
 from tracebridge.cli.verdicts import print_verdicts
 from tracebridge.pipeline import assess as run_assessment
 from tracebridge.resources import packaged
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.pipeline import Assessment
@@ -104,7 +105,8 @@ def _show(assessment: Assessment) -> None:
     for note in [*corpus["notes"], *fit.notes]:
         say(f"note: {note}")
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in corpus["outcomes"].items())
-    write(f"{corpus['n_runs']} runs ({outcomes}), {corpus['n_steps']} steps; {corpus['n_skipped']} records skipped")
+    runs, steps = counted(corpus["n_runs"], "run"), counted(corpus["n_steps"], "step")
+    write(f"{runs} ({outcomes}), {steps}; {counted(corpus['n_skipped'], 'record')} skipped")
     rates = []
     for policy in ("censored", "failure", "drop"):
         rate = fit.counts.pass_rate(policy)

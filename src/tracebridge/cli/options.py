@@ -47,7 +47,7 @@ def reading(command: F) -> F:
         "mapping",
         multiple=True,
         metavar="FIELD=COLUMN,...",
-        help="Column names of flat files, such as outcome=passed,step=action.",
+        help="Column names of flat files, such as outcome=passed,step=action; FIELD=- says that there is none.",
     )(command)
     return click.option(
         "--skip-bad", is_flag=True, help="Count and skip bad records instead of stopping with the list of them."

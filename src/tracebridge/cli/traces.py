@@ -10,6 +10,7 @@ from tracebridge.cli.console import emit, print_table, say, write
 from tracebridge.cli.options import common, parse_pairs, reading
 from tracebridge.errors import TraceError
 from tracebridge.traces import OUTCOME_WORDS, TraceStream, known_readers, open_traces, summarize, write_traces
+from tracebridge.traces.problems import counted
 
 
 @click.group()
@@ -40,9 +41,9 @@ def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
 def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """Count the runs, outcomes, reasons, lengths, steps, errors and tasks in trace files."""
     stream = _open(paths, options)
-    counted = summarize(stream)
+    found = summarize(stream)
     document = {
-        **counted.to_dict(),
+        **found.to_dict(),
         "files": [file.to_dict() for file in stream.files],
         "n_skipped": stream.log.n_skipped,
         "problems": [str(problem) for problem in stream.log.listing()],
@@ -52,20 +53,20 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
         emit(document)
         return
     report_reading(stream)
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counted.outcomes.items())
-    write(f"{counted.n_runs} runs ({outcomes}), {counted.n_steps} steps")
-    length = f"{counted.length_min} to {counted.length_max} steps, median {counted.length_median:g}"
-    write(f"run length: {length}, mean {counted.length_mean:.2f}")
-    trials = ", ".join(f"{tasks} with {runs} runs" for runs, tasks in counted.runs_per_task.items())
-    write(f"tasks: {counted.n_tasks}" + (f" ({trials})" if trials else "; runs name no task"))
-    if counted.models:
-        write("models: " + ", ".join(f"{model} ({runs})" for model, runs in counted.models.items()))
-    if counted.terminations:
-        print_table(["termination", "runs"], [[name, str(n)] for name, n in counted.terminations.items()])
-    rows = [[name, str(count.n), str(count.n_errors)] for name, count in list(counted.steps.items())[:40]]
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in found.outcomes.items())
+    write(f"{counted(found.n_runs, 'run')} ({outcomes}), {counted(found.n_steps, 'step')}")
+    length = f"from {found.length_min} to {found.length_max}, median {found.length_median:g}"
+    write(f"run length: {length}, mean {found.length_mean:.2f}")
+    trials = ", ".join(f"{tasks} with {counted(runs, 'run')}" for runs, tasks in found.runs_per_task.items())
+    write(f"tasks: {found.n_tasks}" + (f" ({trials})" if trials else "; runs name no task"))
+    if found.models:
+        write("models: " + ", ".join(f"{model} ({runs})" for model, runs in found.models.items()))
+    if found.terminations:
+        print_table(["termination", "runs"], [[name, str(n)] for name, n in found.terminations.items()])
+    rows = [[name, str(count.n), str(count.n_errors)] for name, count in list(found.steps.items())[:40]]
     print_table(["step", "times", "with error"], rows)
-    if len(counted.steps) > 40:
-        write(f"and {len(counted.steps) - 40} more step names (--json lists them)")
+    if len(found.steps) > 40:
+        write(f"and {len(found.steps) - 40} more step names (--json lists them)")
 
 
 @traces.command()
@@ -113,9 +114,9 @@ def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int
         for note in stream.log.notes:
             say(f"note: {note}")
         write(
-            f"{n_runs} runs are fine, {stream.log.n_skipped} records are not"
+            f"fine: {counted(n_runs, 'run')}; not usable: {counted(stream.log.n_skipped, 'record')}"
             if problems
-            else f"{n_runs} runs, all fine"
+            else f"{counted(n_runs, 'run')}, all fine"
         )
     return 3 if problems else 0
 
@@ -140,7 +141,7 @@ def convert(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **opt
     if as_json and output != "-":
         emit({"schema_version": 1, "n_runs": n_runs, "output": output, "n_skipped": stream.log.n_skipped})
     else:
-        say(f"wrote {n_runs} runs to {'standard output' if output == '-' else output}")
+        say(f"wrote {counted(n_runs, 'run')} to {'standard output' if output == '-' else output}")
 
 
 def report_reading(stream: TraceStream) -> None:
@@ -148,7 +149,7 @@ def report_reading(stream: TraceStream) -> None:
     for problem in stream.log.listing():
         say(f"skipped: {problem}")
     if stream.log.n_skipped:
-        say(f"{stream.log.n_skipped} records were skipped")
+        say(f"skipped in all: {counted(stream.log.n_skipped, 'record')}")
     for note in stream.log.notes:
         say(f"note: {note}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,14 +31,15 @@ class DenseElimination(Factorization):
         """Takes over ``offdiagonal``, shape (m, m), whose diagonal is ignored; ``exits`` has shape (m,).
 
         Raises:
-            EngineError: if the mass that leaves a state underflows.
+            EngineError: if the mass that leaves a state is beyond the range of doubles.
         """
         self.size = len(exits)
         self.componentwise = True
         factors = np.ascontiguousarray(offdiagonal)
         remaining = exits.copy()
-        for start in range(0, len(exits), _BLOCK):
-            _censor_block(factors, remaining, slice(start, min(start + _BLOCK, len(exits))))
+        with np.errstate(over="ignore", invalid="ignore"):  # found out at the next pivot, or in the solution
+            for start in range(0, len(exits), _BLOCK):
+                _censor_block(factors, remaining, slice(start, min(start + _BLOCK, len(exits))))
         diagonal = factors.diagonal().copy()
         np.negative(factors, out=factors)
         np.fill_diagonal(factors, diagonal)
@@ -60,8 +62,8 @@ def _censor_block(factors: Floats, remaining: Floats, block: slice) -> None:
     outside = factors[block, behind].sum(axis=1) + remaining[block]
     for k in range(len(own)):
         pivot = own[k, k + 1 :].sum() + outside[k]
-        if not pivot > 0:
-            raise EngineError(f"the mass leaving state {block.start + k} of the set underflows in doubles")
+        if not 0 < pivot < math.inf:
+            raise EngineError(f"the mass leaving state {block.start + k} of the set is beyond the range of doubles")
         own[k, k] = pivot
         shares = own[k + 1 :, k] / pivot
         own[k + 1 :, k] = shares

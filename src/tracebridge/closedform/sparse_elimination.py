@@ -8,6 +8,7 @@ it is large and mixes well.
 
 from __future__ import annotations
 
+import math
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import fsum
@@ -50,7 +51,7 @@ class SparseElimination(Factorization):
             offdiagonal: shape (m, m), no diagonal. exits: shape (m,). max_work: instead of `MAX_WORK`.
 
         Raises:
-            EngineError: if the mass that leaves a state underflows, or the core is large and mixes too slowly.
+            EngineError: if the mass that leaves a state is beyond doubles, or the core is large and mixes too slowly.
         """
         self.size = len(exits)
         self._max_work = MAX_WORK if max_work is None else max_work
@@ -144,8 +145,8 @@ class _Censoring:
     def _censor(self, state: int) -> None:
         row, into = self._successors[state], self._predecessors[state]
         pivot = fsum(row.values()) + self._exits[state]
-        if not pivot > 0:
-            raise EngineError(f"the mass leaving state {state} of the set underflows in doubles")
+        if not 0 < pivot < math.inf:
+            raise EngineError(f"the mass leaving state {state} of the set is beyond the range of doubles")
         self._gone[state] = True
         self._censored.append(state)
         self._pivots.append(pivot)

@@ -11,6 +11,7 @@ from tracebridge.agreement import Agreement
 from tracebridge.pctl import explain
 from tracebridge.report.results import ASSUMPTIONS, POLICIES
 from tracebridge.report.table import property_name, verdict_columns, verdict_rows
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
@@ -78,7 +79,8 @@ def _properties(agreements: Sequence[Agreement], engines: Mapping[str, str], *, 
 
 def _corpus(corpus: Mapping[str, Any], fit: ChainFit) -> Iterable[str]:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in corpus["outcomes"].items())
-    yield f"{corpus['n_runs']} runs ({outcomes}), {corpus['n_steps']} steps; {corpus['n_skipped']} records skipped."
+    runs, steps = counted(corpus["n_runs"], "run"), counted(corpus["n_steps"], "step")
+    yield f"{runs} ({outcomes}), {steps}; {counted(corpus['n_skipped'], 'record')} skipped."
     yield table(
         ["file", "format", "runs", "SHA-256"],
         [[file["path"], file["format"], str(file["n_records"]), file["sha256"]] for file in corpus["files"]],
