@@ -231,9 +231,5 @@ class TestLargeCores:
     )
     def test_mass_beyond_the_range_of_doubles(self, Q: list[list[float]], exits: list[float]) -> None:
         for kind, matrix in ((DenseElimination, np.array(Q)), (SparseElimination, csr_array(np.array(Q)))):
-            try:
-                solution = kind(matrix, np.array(exits)).solve(np.array(exits))
-            except EngineError as error:
-                assert "beyond the range of doubles" in str(error)  # noqa: PT017 - a wrong number would be wrong
-            else:
-                assert np.allclose(solution, 1) or not np.isfinite(solution).all()
+            with pytest.raises(EngineError, match="beyond the range of doubles"):
+                kind(matrix, np.array(exits, dtype=np.float64))

@@ -269,6 +269,14 @@ class TestShapes:
         assert "&lt;b&gt;" in mean_time_to_absorption(chain)._repr_html_()
         assert "<b>" not in mean_time_to_absorption(chain, exact=True)._repr_html_()
 
+    def test_times_beyond_all_doubles(self) -> None:
+        tiny = F(1, 10**200)
+        chain = make_chain([[1 - tiny, tiny, F(0)], [1 - tiny, F(0), tiny]], [F(1), F(0), F(0)], 1)
+        assert mean_time_to_absorption(chain, exact=True).overall == 10**400 + 10**200
+        for function in (mean_time_to_absorption, expected_visits):
+            with pytest.raises(UnsupportedError, match="beyond the range of doubles"):
+                function(chain)
+
     def test_too_large_to_form(self, example: MarkovChain, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fundamental, "N_LIMIT", 2)
         with pytest.raises(UnsupportedError, match="3 transient states is too large"):

@@ -19,7 +19,7 @@ from tracebridge.chain.markov import MarkovChain
 from tracebridge.closedform.entries import Array, Entries, gathered, object_array
 from tracebridge.closedform.factorization import factorize
 from tracebridge.closedform.rational_solution import solve_exact, solve_exact_transposed
-from tracebridge.errors import ModelError
+from tracebridge.errors import ModelError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,9 +118,9 @@ class AbsorbingSystem:
         return gathered(rows, values, np.ones(len(rows), dtype=np.int64), self.size)
 
     def solve(self, rhs: Array) -> Array:
-        """``N rhs``; shape (m,) or (m, k), non-negative."""
+        """``N rhs``; shape (m,) or (m, k), non-negative. Raises UnsupportedError beyond the range of doubles."""
         if not self.exact:
-            return self._factorization.solve(rhs)
+            return _finite(self._factorization.solve(rhs))
         if rhs.size == 0:
             return rhs
         columns = rhs.reshape(self.size, -1).T.tolist()
@@ -134,13 +134,19 @@ class AbsorbingSystem:
                 return self.initial
             P = self.chain.chain.exact_transitions()
             return _columns(solve_exact_transposed(P, self.chain.transient, [self.initial.tolist()])).reshape(-1)
-        visits = self._factorization.solve_transposed(self.initial)
+        visits = _finite(self._factorization.solve_transposed(self.initial))
         reached = self.chain.chain.reachable_states()[self.chain.transient]
         return np.where(reached, visits, 0.0)
 
     def outcomes(self) -> Array:
         """``pi0 B`` plus the initial mass of absorbers: where runs end; shape (a,)."""
         return np.asarray(self.R.left(self.visits()) + self.initial_absorbed)
+
+
+def _finite(solution: Array) -> Array:
+    if not np.all(np.isfinite(solution)):
+        raise UnsupportedError("the solution is beyond the range of doubles; use exact=True")
+    return solution
 
 
 def _float_block(matrix: Any, mass: NDArray[np.float64]) -> Entries:
