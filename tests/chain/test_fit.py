@@ -428,7 +428,6 @@ def test_documents_that_do_not_hold_together_are_refused():
         alpha=dict.fromkeys(good["alpha"], "1/1"),
     )
     refused("field alpha: does not follow", alpha={})
-    refused("field notes: does not follow", notes=[])
     refused("neither one of", prior="1e999999999")
     refused("field support: Invalid enum value 'none'", support="none")
     refused("field kind", kind="markov-chain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -180,3 +181,16 @@ def test_an_infinite_prism_model_ends_at_the_time_limit(here, capsys):
     )
     assert run(["check", "m.prism", "my.props", "--time-limit", "2"]) == 4
     assert "2" in capsys.readouterr().err
+
+
+def test_a_storm_that_does_not_load_is_said_once_and_the_closed_form_answers(here):
+    assert run(["fit", "runs.csv", "-o", "c.json"]) == 0
+    (here / "broken" / "stormpy").mkdir(parents=True)
+    (here / "broken" / "stormpy" / "__init__.py").write_text('raise ImportError("a library is missing")')
+    environment = {**os.environ, "PYTHONPATH": str(here / "broken")}
+    done = tracebridge(["check", "c.json", "my.props"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    table, messages = done.communicate(timeout=60)
+    assert done.returncode == 4  # no second engine: not a pass
+    assert table.count("answered") == 2
+    assert messages.count("a library is missing") == 1
+    assert "Traceback" not in messages

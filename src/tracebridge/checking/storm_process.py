@@ -201,7 +201,8 @@ class StormWorker:
         try:
             reply = self._exchange(protocol.AskVersion(), START_LIMIT)
         except EngineError as error:
-            raise StormUnavailableError(f"Storm does not start: {error}") from error
+            last = str(error).strip().splitlines()[-1]  # of a traceback the line that says what is wrong
+            raise StormUnavailableError(f"Storm is installed but does not start: {last}") from error
         assert isinstance(reply, protocol.Version)  # noqa: S101 - the worker pairs replies with requests
         self._version = reply.version
 
