@@ -87,7 +87,11 @@ def test_reliability_by_hand(chain_g: MarkovChain, worker: StormWorker) -> None:
 def test_equals_the_reference(worker: StormWorker, chain: MarkovChain, operator: Operator) -> None:
     expected = Reference(chain).value(operator)
     assert evaluate(chain, operator, worker, exact=True).value.tolist() == expected, storm_formulation(operator)
-    floating = evaluate(chain, operator, worker, exact=False)
+    try:
+        floating = evaluate(chain, operator, worker, exact=False)
+    except UnsupportedError as error:  # the only answer that doubles may refuse
+        assert "no correct digit" in str(error)  # noqa: PT017 - most examples have an answer
+        return
     assert all(expected[i] in floating[i] for i in range(chain.n_states)), storm_formulation(operator)
 
 
