@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def fair() -> MarkovChain:
         labels={"absorbed": np.array([False, True, True])},
         rewards={"steps": RewardStructure.from_fractions([1, 0, 0])},
     )
+
+
+def twice_rewarded() -> MarkovChain:
+    """`fair` with a second reward structure."""
+    return replace(fair(), rewards={name: RewardStructure.from_fractions([1, 0, 0]) for name in ("steps", "cost")})
 
 
 def thirds() -> MarkovChain:
@@ -48,6 +54,32 @@ def test_a_threshold_that_doubles_cannot_decide_is_decided_in_rationals(bound, v
     assert agreement.verdict is verdict
 
 
+@pytest.mark.storm
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('P=? [ F (P>=1/3 [ F "success" ] & "loop") ]', 1),
+        ('P=? [ F (P>1/3 [ F "success" ] & "loop") ]', 0),
+        ('P=? [ F (P<=1/3 [ F "success" ] & "loop") ]', 1),
+        ('1 - P=? [ F ("loop" & P=? [ F "success" ] >= 1/3) ]', 0),
+    ],
+)
+def test_a_nested_threshold_on_the_value_is_decided_in_rationals(text, value):
+    results = check(thirds(), text)
+    assert [result.value.value for result in results] == [value, value]
+    assert [result.verdict for result in results] == [None, None]
+
+
+def test_a_nested_threshold_that_nothing_decides_leaves_the_query_undecided():
+    chain = thirds()
+    floating = MarkovChain(states=chain.states, transitions=chain.transitions, initial=chain.initial)
+    (result,) = check(floating, 'P=? [ F (P>=1/3 [ F "success" ] & "loop") ]', engines=["closed-form"])
+    assert result.verdict is Verdict.UNDECIDED
+    assert "between 0 and 1" in (result.reason or "")
+    (agreement,) = compare([result])
+    assert agreement.exit_code == 4
+
+
 def test_an_undefined_value_stays_undecided():
     (result,) = check(fair(), 'P=? [ F "success" ] / P=? [ F "init" & "success" ]', engines=["closed-form"])
     assert result.verdict is Verdict.UNDECIDED
@@ -69,6 +101,7 @@ def test_step_bounds_may_be_expressions_of_constants():
         ((fair(), "my.props"), UsageError, "Path"),
         ((fair(), None), UsageError, "NoneType"),
         (("chain.json", "true"), UsageError, "MarkovChain"),
+        ((twice_rewarded(), 'R=? [ F "success" ]'), PropertyError, r'<text>:1:1.*ambiguous.*"cost"'),
     ],
 )
 def test_wrong_calls_are_told_what_to_do(arguments, error, words):

@@ -86,6 +86,8 @@ class PropertyChecker:
             result = evaluation.run(property_.formula)
             verdict, truth, reason = _verdict(result, exact=self.session.exact)
             value = evaluation.headline(property_.formula)
+            if verdict is None and evaluation.is_uncertain:
+                verdict, reason = Verdict.UNDECIDED, _spread(value)
         except propagate:
             raise
         except UnsupportedError as error:
@@ -132,6 +134,12 @@ def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None
     )
 
 
+def _spread(value: Enclosure | None) -> str:
+    """Why a query is undecided whose value hangs on a nested threshold that the bounds do not decide."""
+    known = "" if value is None else f": it lies between {float(value.lower):.6g} and {float(value.upper):.6g}"
+    return f"the value hangs on a nested threshold that lies inside numerical bounds{known} (--exact decides)"
+
+
 class _Evaluation:
     """The values of all nodes of one formula under one engine."""
 
@@ -141,6 +149,7 @@ class _Evaluation:
         self.session = checker.session
         self.values: dict[int, Value] = {}
         self.operators: list[OperatorValue] = []
+        self.is_uncertain = False  # whether a nested threshold that the bounds do not decide went into a value
         self.n = checker.chain.n_states
 
     def run(self, formula: ast.Formula) -> Value:
@@ -259,6 +268,7 @@ class _Evaluation:
         lower = self.session.evaluate(node, self._holds("surely"))
         if all(self._truths(operand).certain for operand in operands if isinstance(operand, ast.Formula)):
             return lower
+        self.is_uncertain = True
         return lower.hull(self.session.evaluate(node, self._holds("possibly")))
 
     def _holds(self, degree: str) -> Holds:

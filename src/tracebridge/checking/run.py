@@ -26,8 +26,9 @@ from tracebridge.errors import (
     UsageError,
 )
 from tracebridge.pctl import parse_properties, read_properties, resolve_constants
-from tracebridge.pctl.ast import Property, PropertyFile
+from tracebridge.pctl.ast import Property, PropertyFile, Reward, walk
 from tracebridge.pctl.folding import fold_steps
+from tracebridge.pctl.source import locate
 
 #: Seconds that Storm's exact engine gets for one operator before its doubles are compared instead.
 EXACT_TIME_LIMIT = 20.0
@@ -105,7 +106,6 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
         PropertyError: with every such place.
     """
     from tracebridge.pctl import lint
-    from tracebridge.pctl.source import locate
 
     findings = lint(file, labels=chain.label_names(), reward_structures=list(chain.rewards))
     problems = [
@@ -113,8 +113,22 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
         for finding in findings
         if finding.severity == "error"
     ]
+    problems += _unnamed_rewards(chain, file)
     if problems:
         raise PropertyError(problems)
+
+
+def _unnamed_rewards(chain: MarkovChain, file: PropertyFile) -> list[Problem]:
+    """R operators without a name, on a chain with several reward structures: the tools would each take another."""
+    if len(chain.rewards) <= 1:
+        return []
+    names = ", ".join(f'R{{"{name}"}}' for name in list(chain.rewards)[:5])
+    return [
+        Problem(location=locate(node.span, file.path), message="R without a name is ambiguous", hint=f"such as {names}")
+        for property_ in file.properties
+        for node in walk(property_.formula)
+        if isinstance(node, Reward) and node.structure is None
+    ]
 
 
 def _read(properties: PropertyFile | Path | str) -> PropertyFile:
@@ -147,7 +161,7 @@ class _Floating:
         if result.verdict is not Verdict.UNDECIDED or self.exact is None:
             return result
         settled = self.exact.check(property_)
-        if settled.verdict not in {Verdict.SATISFIED, Verdict.VIOLATED}:
+        if not settled.answered or settled.verdict is Verdict.UNDECIDED:
             return result
         note = Note(kind="warning", text="a threshold lies within the bounds of doubles; rationals decided")
         return replace(settled, notes=(note, *settled.notes))

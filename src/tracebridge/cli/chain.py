@@ -10,6 +10,7 @@ import click
 from tracebridge.cli.assess import fit_options
 from tracebridge.cli.console import emit, print_table, say, write
 from tracebridge.cli.options import common, fitting, output, parse_pairs, reading
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
@@ -35,7 +36,11 @@ def fit(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options
         skip_bad=options["skip_bad"],
         **fit_options(options),
     )
-    for remark in [*fitted.corpus["problems"], *fitted.corpus["notes"], *fitted.fit.notes]:
+    for problem in fitted.corpus["problems"]:
+        say(f"skipped: {problem}")
+    if fitted.corpus["n_skipped"]:
+        say(f"skipped in all: {counted(fitted.corpus['n_skipped'], 'record')}")
+    for remark in [*fitted.corpus["notes"], *fitted.fit.notes]:
         say(f"note: {remark}")
     if output == "-" or as_json:
         emit(fitted.fit.to_dict())

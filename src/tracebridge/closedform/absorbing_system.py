@@ -19,7 +19,7 @@ from tracebridge.chain.markov import MarkovChain
 from tracebridge.closedform.entries import Array, Entries, gathered, object_array
 from tracebridge.closedform.factorization import factorize
 from tracebridge.closedform.rational_solution import solve_exact, solve_exact_transposed
-from tracebridge.errors import ModelError, UnsupportedError
+from tracebridge.errors import ModelError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,8 @@ Scalar = float | Fraction
 
 def absorbing_form(chain: Chain) -> AbsorbingChain:
     """The canonical form. Raises ModelError, naming states, if some state can reach no absorbing one."""
+    if not isinstance(chain, AbsorbingChain | MarkovChain):
+        raise UsageError(f"a chain is needed, not {type(chain).__name__}; the chain of a fit is its attribute chain")
     return chain if isinstance(chain, AbsorbingChain) else AbsorbingChain(chain=chain)
 
 
