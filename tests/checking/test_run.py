@@ -86,6 +86,18 @@ def test_an_undefined_value_stays_undecided():
     assert "undefined" in (result.reason or "")
 
 
+def test_a_value_beyond_doubles_is_not_clipped():
+    text = 'pow(2, 100000) * P=? [ F "success" ]'
+    (result,) = check(fair(), text, engines=["closed-form"])
+    assert result.value is not None
+    assert result.value.value == Fraction(2**99999)  # decided in rationals
+    assert len(str(result.to_dict()["value"]["value"])) == 30103
+    floating = replace(fair(), transitions=fair().transitions, rationals=None, initial_rationals=None)
+    (result,) = check(floating, text, engines=["closed-form"])
+    assert result.verdict is Verdict.UNDECIDED
+    assert "beyond the largest double" in (result.reason or "")
+
+
 def test_step_bounds_may_be_expressions_of_constants():
     text = 'const int d = 2; P=? [ F<=2*d-3 "success" ]; R{"steps"}=? [ C<=d+1 ]; R{"steps"}=? [ I=d-2 ];'
     values = [result.value.value for result in check(fair(), text, engines=["closed-form"], exact=True)]

@@ -119,6 +119,8 @@ def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None
     if isinstance(result, EnclosureVector):
         if result.undefined[-1]:
             return Verdict.UNDECIDED, None, "the value is undefined (such as 0/0)"
+        if not result.exact and np.isfinite(result.value[-1]) and result.upper[-1] == np.inf:
+            return Verdict.UNDECIDED, None, "the value is beyond the largest double (--exact may give it)"
         return None, None, None
     if result.surely[-1]:
         return Verdict.SATISFIED, True, None

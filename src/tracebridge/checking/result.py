@@ -127,13 +127,23 @@ class CheckResult:
 def number_to_json(value: float | Fraction) -> float | str:
     """A number as JSON can carry it: rationals as text, and the three doubles JSON has no form for as text too."""
     if isinstance(value, Fraction):
-        return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
+        top, bottom = _digits(value.numerator), _digits(value.denominator)
+        return top if value.denominator == 1 else f"{top}/{bottom}"
     value = float(value)
     if value != value:  # noqa: PLR0124 - NaN
         return "NaN"
     if isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value + 0.0  # takes the sign from -0.0
+
+
+def _digits(value: int) -> str:
+    """The decimal digits of an integer of any size; Python's own conversion stops at 4,300 digits."""
+    if value.bit_length() < 10_000:
+        return str(value)
+    from flint import fmpz
+
+    return str(fmpz(value))
 
 
 def enclosure_to_dict(enclosure: Enclosure) -> dict[str, float | str]:

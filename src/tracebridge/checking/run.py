@@ -163,7 +163,7 @@ class _Floating:
         settled = self.exact.check(property_)
         if not settled.answered or settled.verdict is Verdict.UNDECIDED:
             return result
-        note = Note(kind="warning", text="a threshold lies within the bounds of doubles; rationals decided")
+        note = Note(kind="warning", text="doubles leave this undecided; rationals decided")
         return replace(settled, notes=(note, *settled.notes))
 
 

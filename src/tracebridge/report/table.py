@@ -82,9 +82,13 @@ def _value(result: CheckResult, *, digits: int) -> str:
 def format_number(value: float | Fraction, digits: int) -> str:
     """A number for a table: a short rational as it is, otherwise the given number of significant digits."""
     if isinstance(value, Fraction):
-        text = str(value)
-        if len(text) <= _LONGEST_FRACTION:
-            return text
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 64:
+            text = str(value)
+            if len(text) <= _LONGEST_FRACTION:
+                return text
+        bits = value.numerator.bit_length() - value.denominator.bit_length()
+        if bits > 1023:  # beyond doubles
+            return f"about {'-' if value < 0 else ''}10^{int(bits * 0.30103)}"
         value = float(value)
     if isinf(value):
         return "infinity" if value > 0 else "-infinity"
