@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -13,6 +14,17 @@ settings.register_profile(
     "tracebridge", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tracebridge")
+
+STORM_IS_HERE = importlib.util.find_spec("stormpy") is not None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked ``storm`` skip where stormpy is not installed, and fail there if it is required."""
+    if item.get_closest_marker("storm") and not STORM_IS_HERE:
+        if os.environ.get("TRACEBRIDGE_REQUIRE_STORM"):
+            pytest.fail("stormpy is required and not installed")
+        pytest.skip("stormpy is not installed")
+
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import pytest
@@ -12,10 +11,7 @@ from tracebridge.checking.prism_program import build_prism_chain
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import EngineTimeoutError, ModelError
 
-pytestmark = [
-    pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
-]
+pytestmark = pytest.mark.storm
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from fractions import Fraction
@@ -24,10 +23,7 @@ from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import parse_formula
 from tracebridge.pctl.ast import Formula, Label, Operator, Reward, Truth, walk
 
-pytestmark = [
-    pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
-]
+pytestmark = pytest.mark.storm
 
 
 @pytest.fixture(scope="module")

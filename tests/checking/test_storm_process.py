@@ -26,10 +26,7 @@ from tracebridge.checking.storm_worker.protocol import AskVersion, Evaluate
 from tracebridge.errors import EngineError, EngineTimeoutError, PropertyError
 from tracebridge.pctl.ast import Eventually, Label, Probability, StepBound
 
-pytestmark = [
-    pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
-]
+pytestmark = pytest.mark.storm
 
 FOREVER = Probability(Eventually(Label("success"), StepBound(upper=number(10**12))))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -19,10 +18,7 @@ from tracebridge.checking.storm_refined import ACCURACY, EXACT_STATES, RefinedSt
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.errors import UnsupportedError
 
-pytestmark = [
-    pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
-]
+pytestmark = pytest.mark.storm
 
 PROPERTIES = """
 "wins":   P=? [ F "success" ];

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -15,7 +14,6 @@ import pytest
 
 pytestmark = [
     pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
     pytest.mark.skipif(shutil.which("ps") is None, reason="ps is needed to see the processes"),
 ]
 

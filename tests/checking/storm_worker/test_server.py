@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -29,10 +28,7 @@ from tracebridge.checking.storm_worker.protocol import (
     pack_mask,
 )
 
-pytestmark = [
-    pytest.mark.storm,
-    pytest.mark.skipif(importlib.util.find_spec("stormpy") is None, reason="stormpy is not installed"),
-]
+pytestmark = pytest.mark.storm
 
 SCRIPT = str(Path(storm_worker.__file__).with_name("__main__.py"))
 
