@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.pctl.strategies import any_formulas
 
 from tracebridge.errors import PropertyError, UsageError
 from tracebridge.pctl import (
     ast,
     evaluate_constant,
+    format_formula,
     parse_formula,
     parse_properties,
     resolve_constants,
+    rewrite,
     step_window,
 )
+from tracebridge.pctl.folding import fold_steps
 
 
 @pytest.mark.parametrize(
@@ -245,3 +250,76 @@ def test_a_bound_without_steps_is_an_error(bound: str) -> None:
         step_bound = formula.path.bound
     with pytest.raises(PropertyError, match=r"no step satisfies this bound|must be a whole number"):
         step_window(step_bound)
+
+
+QUANTILE = "quantile(min B, P>=p [ F<=B (x > k) ])"
+
+
+def test_constants_and_variables_of_the_model() -> None:
+    file = parse_properties(f"const double p = 1/2; {QUANTILE}; P=? [ F<=N (x > k) ]")
+    model = {"k": Fraction(3), "N": Fraction(7), "p": Fraction(9, 10)}
+    formulas = [entry.formula for entry in resolve_constants(file, model_constants=model, variables=["x"]).properties]
+    assert formulas == [
+        parse_formula("quantile(min B, P>=0.5 [ F<=B (x > 3) ])"),
+        parse_formula("P=? [ F<=7 (x > 3) ]"),
+    ]
+
+
+def test_a_declaration_may_use_constants_of_the_model_and_hides_its_names() -> None:
+    file = parse_properties("const int d = 2 * N; const int x = 1; P=? [ F<=d (x > 0) ]")
+    (entry,) = resolve_constants(file, model_constants={"N": Fraction(4)}, variables=["x"]).properties
+    assert entry.formula == parse_formula("P=? [ F<=8 (1 > 0) ]")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            f"const double p = 0.5; const int B = 1; {QUANTILE}",
+            {},
+            "variable B of the quantile is called like a constant",
+        ),
+        (f"const double p = 0.5; {QUANTILE}", {"model_constants": {"B": Fraction(1)}}, "like a constant of the model"),
+        (f"const double p = 0.5; {QUANTILE}", {"variables": ["B"]}, "like a variable of the model"),
+        ("quantile(min B, P>=0.5 [ F<=B true ]) + B", {}, r"1:41: unknown name B"),
+        ("P=? [ F x ]", {"variables": ["y"]}, "1:9: unknown name x"),
+    ],
+)
+def test_names_that_clash_or_are_unknown(text: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PropertyError, match=message):
+        resolve_constants(parse_properties(text), **{"variables": ["x", "k"], **options})
+
+
+def test_step_bounds_are_folded_everywhere_but_for_the_variables_of_quantiles() -> None:
+    formula = parse_formula(
+        'P=? [ (F<=2*3 "a") & (G^{rew{"r"}<=1/2+1,steps<3-1} "b") ] + R{1+1}=? [ C<=2+2 discount=1/2 ]'
+        " + quantile(B, P>0.5 [ F[1+1,B+1] (P>0.1 [ F<=2+1 true ]) ])"
+    )
+    expected = parse_formula(
+        'P=? [ (F<=6 "a") & (G^{rew{"r"}<=1.5,steps<2} "b") ] + R{2}=? [ C<=4 discount=0.5 ]'
+        " + quantile(B, P>0.5 [ F[2,B+1] (P>0.1 [ F<=3 true ]) ])"
+    )
+    assert fold_steps(formula) == expected
+    assert fold_steps(expected) is expected
+    with pytest.raises(PropertyError, match="B has no value here"):
+        fold_steps(parse_formula("P>0.5 [ F<=B+1 true ]"))
+
+
+@given(any_formulas(["a"], ["r"]))
+def test_rewriting_reaches_every_formula_and_shares_what_it_leaves(formula: ast.Formula) -> None:
+    seen: list[ast.Formula] = []
+
+    def note(node: ast.Formula) -> ast.Formula:
+        seen.append(node)
+        return node
+
+    assert rewrite(formula, note) is formula
+    below = [node for node in ast.walk(formula) if isinstance(node, ast.Formula)]
+    assert {id(node) for node in below} == {id(node) for node in seen}
+    assert fold_steps(fold_steps(formula)) == fold_steps(formula)
+
+    def rename(node: ast.Formula) -> ast.Formula:
+        return ast.Label("b") if node == ast.Label("a") else node
+
+    renamed = format_formula(rewrite(formula, rename))
+    assert renamed == format_formula(formula, names=lambda name: "b" if name == "a" else name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.pctl.strategies import formulas
+from tests.pctl.strategies import any_formulas, formulas
 
 from tracebridge.pctl import ast, explain, parse_formula, parse_properties
 
@@ -59,6 +59,78 @@ P = "the probability, from the start, that "
         ('!("a" & "b")', 'it is not the case that ("a" holds and "b" holds)'),
         ('"a" <=> true', '"a" holds exactly when it is always so'),
         ('"a" ? 1 : 0.5', 'if "a" holds, then 1, otherwise 0.5'),
+        ('P=? [ F G "a" ]', P + 'a step is reached from which (at every step, "a" holds)'),
+        (
+            'P=? [ (F "a") & !(X "b") ]',
+            P + '("a" is reached) and (it is not the case that (after one step, "b" holds))',
+        ),
+        ('P=? [ (F "a") => (G<=3 "b") ]', P + 'if ("a" is reached), then (at every step up to step 3, "b" holds)'),
+        ('P=? [ F "a" || G "b" ]', P + '"a" is reached, given that at every step, "b" holds'),
+        ('P=? [ F{"cost"}<=5 "a" ]', P + '"a" is reached with a collected reward "cost" of at most 5'),
+        (
+            'P=? [ F^{rew{"r"}[2,5],steps<=4} "a" ]',
+            P + '"a" is reached within 4 steps with a collected reward "r" of at least 2 and at most 5',
+        ),
+        (
+            'P=? [ HOA: {"a.hoa", "p" -> "x"} ]',
+            P + 'the automaton in the file "a.hoa" accepts the run, where "p" means "x" holds',
+        ),
+        ('A [ G "a" ]', 'on every run, from the start, at every step, "a" holds'),
+        ('E [ F "a" ]', 'on some run, from the start, "a" is reached'),
+        ('T=? [ F "a" ]', 'the expected number of steps, from the start, until "a" is reached'),
+        ("R{2}=? [ C ]", "the expected reward number 2, from the start, collected in total"),
+        (
+            'R{"r"}=? [ "a" U "b" ]',
+            (
+                'the expected reward "r", from the start, collected until it is settled that '
+                '("b" is reached, and at every step before that, "a" holds)'
+            ),
+        ),
+        (
+            'R{"r"}=? [ C<=5 discount=0.9 ]',
+            (
+                'the expected reward "r", from the start, collected in the first 5 steps, '
+                "each step counting 0.9 times as much as the one before"
+            ),
+        ),
+        (
+            'R{"r"}=? [ C{"cost"}<=5 ]',
+            'the expected reward "r", from the start, collected in total with a collected reward "cost" of at most 5',
+        ),
+        (
+            'filter(max, P=? [ F "a" ], "b")',
+            (
+                'the largest value, over the states in which "b" holds, of '
+                '(the probability, from there, that "a" is reached)'
+            ),
+        ),
+        (
+            'filter(avg, P=? [ F "a" ])',
+            'the average, over all states, of (the probability, from there, that "a" is reached)',
+        ),
+        ('filter(forall, "a", "b")', 'in every state in which "b" holds, "a" holds'),
+        ('filter(count, "a")', 'the number of states, among all states, in which "a" holds'),
+        ('filter(state, "a", "b")', 'the value, in the only state in which "b" holds, of "a" holds'),
+        (
+            'filter(argmin, P=? [ F "a" ], "b")',
+            (
+                'the states, among the states in which "b" holds, with the smallest value of '
+                '(the probability, from there, that "a" is reached)'
+            ),
+        ),
+        (
+            'quantile(min B, P>=0.9 [ F<=B "a" ])',
+            f'the smallest B for which ({P}"a" is reached within B steps is at least 0.9)',
+        ),
+        (
+            'multi(Pmax=? [ F "a" ], P>=0.5 [ G "b" ])',
+            (
+                'with the same choices: (the largest probability, from the start, that "a" is reached) and '
+                f'({P}at every step, "b" holds is at least 0.5)'
+            ),
+        ),
+        ('<<p1>> P>=0.5 [ F "a" ]', f'with p1 choosing, ({P}"a" is reached is at least 0.5)'),
+        ('-P=? [ F "a" ]', f'minus ({P}"a" is reached)'),
         ("max(x, 2) >= floor(y)", "(the largest of x and 2) is at least (y rounded down)"),
     ],
 )
@@ -71,7 +143,13 @@ def test_a_property_reads_like_its_formula() -> None:
     assert explain(entry) == P + '"a" is reached'
 
 
-@given(formulas(["a", "b"], 2, rewards=["r"]))
+def test_a_reference_to_a_number_reads_as_one() -> None:
+    file = parse_properties('"n": P=? [ F "a" ]; "m": pow("n", 2) - "n"; "b": P>0 [ F "a" ]; "c": "b" & "n" > 0.5')
+    assert explain(file.properties[1]) == '(the value of "n" to the power 2) minus the value of "n"'
+    assert explain(file.properties[3]) == '"b" holds and (the value of "n" is more than 0.5)'
+
+
+@given(formulas(["a", "b"], 2, rewards=["r"]) | any_formulas(["a", "b"], ["r"]))
 def test_every_formula_can_be_read_and_mentions_its_labels(formula: ast.Formula) -> None:
     reading = explain(formula)
     assert all(f'"{node.name}"' in reading for node in ast.walk(formula) if isinstance(node, ast.Label))

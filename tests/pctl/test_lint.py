@@ -18,13 +18,6 @@ NAME = '"n": '
             NAME + 'P=? [ F "xyz" ];',
             '1:14: error: no state has the label "xyz" (the model has "absorbed", "failure", "success", "tool-call")',
         ),
-        (
-            '"m": P=? [ F "success" ];\n"n": P=? [ F "m" ];',
-            (
-                '2:14: error: no state has the label "m" '
-                "(this is the name of a property; references to properties are not supported yet)"
-            ),
-        ),
         ('"n": true;\n"n": true;', '2:1: error: a second property is called "n" (names must differ)'),
         (
             '"success": true;',
@@ -88,6 +81,41 @@ NAME = '"n": '
             '"n": true;\n//@ requirement X',
             "2:1: warning: no property follows the annotation requirement (put it before its property)",
         ),
+        (
+            '"m": "n" + 1; "n": "m" + 1;',
+            (
+                "1:1: error: m is defined in terms of itself: m -> n -> m "
+                "(the name of a property stands for its formula; rename it if a label of the model is meant)"
+            ),
+        ),
+        (
+            'true;\n"n": true;\nP>0.5 [ F "success" ];',
+            '1:1: warning: 2 properties without a name are hard to find in a report (write "name": in front of it)',
+        ),
+        (
+            NAME + 'P=? [ F{"step"}<=3 "success" ];',
+            '1:12: error: unknown reward structure "step" (did you mean "steps"?)',
+        ),
+        (NAME + "R{2}=? [ C ];", '1:6: error: there is no reward structure 2 (the model has "steps", counted from 1)'),
+        (NAME + 'P=? [ F{"steps"}<0 "success" ];', "1:12: error: no collected reward satisfies this bound"),
+        (NAME + 'P=? [ F{"steps"}[3,2] "success" ];', "1:12: error: no collected reward satisfies this bound"),
+        (NAME + 'filter(max, P=? [ F "success" ], false);', "1:6: error: the filter is over no states"),
+        (
+            'const int k = 2; "n": filter(max, P=? [ F<=k "success" ], k > 3);',
+            "1:23: error: the filter is over no states",
+        ),
+        (
+            NAME + 'quantile(B, P>=0.5 [ F<=3 "success" ]);',
+            "1:6: warning: the quantile looks for B, which its operator does not use (write it as a bound, as in F<=B)",
+        ),
+        (
+            'const int B = 3; "n": quantile(B, P>=0.5 [ F<=B "success" ]);',
+            "1:23: error: the variable B of the quantile is called like a constant (choose another name)",
+        ),
+        (
+            NAME + 'multi(Pmax=? [ F "success" ], Pmin=? [ F "failure" ]);',
+            "1:6: warning: this asks about choices, and a Markov chain has none",
+        ),
         ('const int a = a + 1; "n": a = 1;', "1:1: error: a is defined in terms of itself: a -> a"),
     ],
 )
@@ -109,6 +137,42 @@ def test_an_unnamed_reward_structure_is_doubtful_unless_there_is_one() -> None:
     assert lint(file, reward_structures={"steps"}) == []
     assert [finding.severity for finding in lint(file)] == ["warning"]
     assert [finding.severity for finding in lint(file, reward_structures={"a", "b"})] == ["warning"]
+
+
+def test_what_the_warning_about_an_unnamed_structure_says() -> None:
+    (finding,) = lint(
+        parse_properties('"n": R=? [ C ];'), labels=LABELS, reward_structures=["cost", "steps"], targets=()
+    )
+    assert str(finding) == (
+        "1:6: warning: R names no reward structure: the first is taken, as in PRISM; Storm refuses if there are "
+        'several (write R{"cost"})'
+    )
+    (missing,) = lint(parse_properties('"n": R=? [ C ];'), labels=LABELS, reward_structures=[], targets=())
+    assert str(missing) == "1:6: error: the model has no reward structure"
+
+
+def test_names_of_the_model_are_known() -> None:
+    file = parse_properties('"n": P=? [ F (s=N) ];')
+    assert lint(file, labels=LABELS, names=["s", "N"], targets=()) == []
+    assert [str(finding) for finding in lint(file, targets=())] == [
+        '1:15: warning: unless the model has it, s is unknown (a label stands in quotes: "s")',
+        '1:17: warning: unless the model has it, N is unknown (a label stands in quotes: "N")',
+    ]
+
+
+def test_a_quantile_knows_its_variable_and_only_within() -> None:
+    file = parse_properties('"n": quantile(min B, P>=0.5 [ F<=B "success" ]);\n"m": P>=0.5 [ F<=B "success" ];')
+    assert [str(finding) for finding in lint(file, labels=LABELS, targets=())] == [
+        '2:18: error: unknown name B (a label stands in quotes: "B")'
+    ]
+    shadow = parse_properties('"n": quantile(min N, P>=0.5 [ F<=N "success" ]);')
+    (finding,) = lint(shadow, labels=LABELS, names=["N"], targets=())
+    assert finding.message == "the variable N of the quantile is called like a name of the model"
+
+
+def test_the_name_of_a_property_is_no_unknown_label() -> None:
+    file = parse_properties('"m": P>=0.5 [ F "success" ];\n"n": P=? [ F "m" ];')
+    assert lint(file, labels=LABELS, targets=()) == []
 
 
 def test_which_tool_takes_what_is_a_note() -> None:

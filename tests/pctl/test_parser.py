@@ -1,48 +1,20 @@
-"""What is accepted and refused, against what PRISM and Storm themselves accept."""
+"""Reading files: declarations, names, annotations, places; see test_syntax_table.py for what the language is."""
 
 from __future__ import annotations
 
 import io
-import json
+import logging
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import lark
 import pytest
 
 from tracebridge.errors import PropertyError
 from tracebridge.pctl import ast, parse_formula, parse_properties, read_properties
-from tracebridge.pctl.parser import MAX_BYTES
-
-# Constructs that PRISM parses and that are not in the language yet, by the group they have in the shared file.
-LATER_GROUPS = {"LTL", "CTL", "filter", "multi", "HOA", "cond"}
-LATER = {'R{1}=? [ F "done" ]', '"n1": P=? [ F "success" ]; "n2": "n1" + 1'}
-# Refused by both tools, accepted here on purpose: names in quotes may be any text; exports map them.
-OURS = {'"name-1": P=? [ F "success" ]', 'P=? [ F "suc-cess" ]'}
-# Refused only because a constant has no value yet, or a label is not in the model: syntax is not the reason.
-NOT_SYNTAX = ("Undefined constant", "Undeclared label")
-
-
-@pytest.mark.shared_data
-def test_the_language_is_that_of_prism(shared_data: Path) -> None:
-    """What PRISM parses parses, or says that it is to come; what PRISM refuses is refused."""
-    rows = json.loads((shared_data / "property_syntax.json").read_text())["rows"]
-    parsed, later, refused = 0, 0, 0
-    for row in rows:
-        text, prism, _storm = row["property"], row["prism"], row["storm"]
-        takes = prism["status"] == "ok" or prism.get("message", "").startswith(NOT_SYNTAX)
-        if text in OURS or (takes and row["group"] not in LATER_GROUPS and text not in LATER):
-            assert parse_properties(text).properties, text
-            parsed += 1
-        elif takes and row["group"] != "cond":
-            with pytest.raises(PropertyError, match="not supported yet"):
-                parse_properties(text)
-            later += 1
-        else:
-            with pytest.raises(PropertyError):
-                parse_properties(text)
-            refused += 1
-    assert parsed + later + refused == len(rows)
-    assert min(parsed, later, refused) > 10  # the file is not empty, and every kind occurs
+from tracebridge.pctl.parser import MAX_BYTES, _grammar
+from tracebridge.pctl.source import MAX_PROBLEMS
 
 
 def test_declarations_names_and_annotations() -> None:
@@ -134,3 +106,347 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, messa
 def test_a_directory_is_no_property_file(tmp_path: Path) -> None:
     with pytest.raises(PropertyError, match="this is a directory"):
         read_properties(tmp_path)
+
+
+# ---------------------------------------------------------------- from text to tree, by construct
+
+A, B, C = ast.Label("a"), ast.Label("b"), ast.Label("c")
+X = ast.Identifier("x")
+
+
+def number(value: int) -> ast.Number:
+    return ast.Number(Fraction(value), integer=True)
+
+
+def path(text: str) -> ast.PathFormula:
+    formula = parse_formula(f"P=? [ {text} ]")
+    assert isinstance(formula, ast.Probability)
+    return formula.path
+
+
+def reward(text: str) -> ast.RewardPath:
+    formula = parse_formula(f"R=? [ {text} ]")
+    assert isinstance(formula, ast.Reward)
+    return formula.path
+
+
+UP_TO_5 = ast.StepBound(upper=number(5))
+
+PATHS = [
+    # one temporal operator within another: LTL
+    ('F G "a"', ast.Eventually(ast.Globally(A))),
+    ('X X "a"', ast.Next(ast.Next(A))),
+    ('!(F "a")', ast.PathNot(ast.Eventually(A))),
+    ('(F "a") & (G "b")', ast.PathBinary("&", ast.Eventually(A), ast.Globally(B))),
+    ('(F "a") <=> "b"', ast.PathBinary("<=>", ast.Eventually(A), B)),
+    ('"a" U ("b" U "c")', ast.Until(A, ast.Until(B, C))),
+    ('F<=5 ("a" & X "b")', ast.Eventually(ast.PathBinary("&", A, ast.Next(B)), UP_TO_5)),
+    ('"a" W<=5 (G "b")', ast.WeakUntil(A, ast.Globally(B), UP_TO_5)),
+    ('"a" R (F "b")', ast.Release(A, ast.Eventually(B))),
+    ("F !!x", ast.Eventually(ast.Unary("!", ast.Unary("!", X)))),
+    # bounds on steps
+    ('F steps<=5 "a"', ast.Eventually(A, UP_TO_5)),
+    ('F time<=5 "a"', ast.Eventually(A, UP_TO_5)),
+    ('F{steps<=5} "a"', ast.Eventually(A, UP_TO_5)),
+    ('F^{<=5} "a"', ast.Eventually(A, UP_TO_5)),
+    ('F steps[2,5] "a"', ast.Eventually(A, ast.StepBound(lower=number(2), upper=number(5)))),
+    ('F>2,<=5 "a"', ast.Eventually(A, ast.StepBound(lower=number(2), upper=number(5), lower_strict=True))),
+    ('F<5,>=2 "a"', ast.Eventually(A, ast.StepBound(lower=number(2), upper=number(5), upper_strict=True))),
+    ('F time=5 "a"', ast.Eventually(A, ast.StepBound(lower=number(5), upper=number(5), exact=True))),
+    # bounds on rewards
+    ('F{"r"}<=5 "a"', ast.Eventually(A, None, (ast.RewardBound("r", UP_TO_5),))),
+    ('F rew{"r"}<=5 "a"', ast.Eventually(A, None, (ast.RewardBound("r", UP_TO_5),))),
+    ('F{rew{"r"}<=5} "a"', ast.Eventually(A, None, (ast.RewardBound("r", UP_TO_5),))),
+    ('F rew<=5 "a"', ast.Eventually(A, None, (ast.RewardBound(None, UP_TO_5),))),
+    ('F^{rew{"r"}<=5, steps<=5} "a"', ast.Eventually(A, UP_TO_5, (ast.RewardBound("r", UP_TO_5),))),
+    (
+        'F{"r"}<=5,{"s"}<=5 "a"',
+        ast.Eventually(A, None, (ast.RewardBound("r", UP_TO_5), ast.RewardBound("s", UP_TO_5))),
+    ),
+    (
+        '"a" U{"r"}[2,5] "b"',
+        ast.Until(A, B, None, (ast.RewardBound("r", ast.StepBound(lower=number(2), upper=number(5))),)),
+    ),
+    ('G{"r"}<=5 "a"', ast.Globally(A, None, (ast.RewardBound("r", UP_TO_5),))),
+    # automata
+    (
+        'HOA: {"f.hoa", "p" -> "a" & x}',
+        ast.AutomatonPath("f.hoa", (ast.AutomatonProposition("p", ast.Binary("&", A, X)),)),
+    ),
+    ('!HOA:{"f.hoa"} & X "a"', ast.PathBinary("&", ast.PathNot(ast.AutomatonPath("f.hoa", ())), ast.Next(A))),
+]
+
+
+@pytest.mark.parametrize(("text", "tree"), PATHS, ids=[text for text, _ in PATHS])
+def test_paths(text: str, tree: ast.PathFormula) -> None:
+    assert path(text) == tree
+
+
+# What stands without parentheses, and Storm's reading of it (printed by stormpy 2.0.0).
+STORM_READS = [
+    ('"a" & X "b" | "c"', '"a" & (X ("b" | "c"))'),
+    ('!X "b" & "c"', '!(X ("b" & "c"))'),
+    ('! X "b" U "c"', '(!(X "b")) U "c"'),
+    ('X "b" U "c"', '(X "b") U "c"'),
+    ('"a" U F "b"', '"a" U (F "b")'),
+    ('F "a" & F "b"', 'F ("a" & (F "b"))'),
+    ('"a" & "b" U "c"', '("a" & "b") U "c"'),
+    ('"a" U "b" & X "c"', '"a" U ("b" & (X "c"))'),
+    ('"a" U "b" | F "c"', '"a" U ("b" | (F "c"))'),
+    ('F<=3 "a" & F<=2 "b"', 'F<=3 ("a" & (F<=2 "b"))'),
+    ('G F "a" & G F "b"', 'G (F ("a" & (G (F "b"))))'),
+    ('(("a") U ("b")) & ! (X "c") | G "d"', '((("a" U "b") & (!(X "c"))) | (G "d"))'),
+]
+
+
+@pytest.mark.parametrize(("bare", "parenthesised"), STORM_READS)
+def test_a_prefix_operator_extends_as_far_to_the_right_as_possible(bare: str, parenthesised: str) -> None:
+    assert path(bare) == path(parenthesised)
+
+
+@pytest.mark.parametrize(
+    ("bare", "parenthesised"),
+    [
+        ('"a" => F "b" => "c"', '"a" => (F ("b" => "c"))'),
+        ('F "a" <=> "b" ? x : y', 'F (("a" <=> "b") ? x : y)'),
+        ('!"a" U "b"', '(!"a") U "b"'),
+        ("F x = 1 & y > 2 + 3 * -z", "F ((x = 1) & (y > (2 + (3 * (-z)))))"),
+        ("F a => b => c", "F ((a => b) => c)"),
+        ("F a - b - c = 0", "F (((a - b) - c) = 0)"),
+        ("F a <=> b => c | d & e", "F ((a <=> b) => (c | (d & e)))"),
+        ("F a ? b : c ? d : e", "F (a ? b : (c ? d : e))"),
+    ],
+)
+def test_precedence_and_associativity_are_those_of_prism(bare: str, parenthesised: str) -> None:
+    assert path(bare) == path(parenthesised)
+
+
+REWARDS = [
+    ('F "a"', ast.ReachReward(A)),
+    ('(F "a")', ast.ReachReward(A)),
+    ('F<=5 "a"', ast.PathReward(ast.Eventually(A, UP_TO_5))),
+    ('F{"r"}<=5 "a"', ast.PathReward(ast.Eventually(A, None, (ast.RewardBound("r", UP_TO_5),)))),
+    ('F ("a" & X "b")', ast.PathReward(ast.Eventually(ast.PathBinary("&", A, ast.Next(B))))),
+    ('"a" U "b"', ast.PathReward(ast.Until(A, B))),
+    ('!(G "a")', ast.PathReward(ast.PathNot(ast.Globally(A)))),
+    ("C", ast.CumulativeReward()),
+    ("C<=5", ast.CumulativeReward(number(5))),
+    ("C<5", ast.CumulativeReward(number(5), strict=True)),
+    ("C steps<=5", ast.CumulativeReward(number(5))),
+    ('C{"r"}<=5', ast.CumulativeReward(reward_bounds=(ast.RewardBound("r", UP_TO_5),))),
+    ('C rew{"r"}<=5', ast.CumulativeReward(reward_bounds=(ast.RewardBound("r", UP_TO_5),))),
+    ('C^{rew{"r"}<=5,steps<=5}', ast.CumulativeReward(number(5), reward_bounds=(ast.RewardBound("r", UP_TO_5),))),
+    ('C<=5,{"r"}<=5', ast.CumulativeReward(number(5), reward_bounds=(ast.RewardBound("r", UP_TO_5),))),
+    ("C<=5 discount=x", ast.CumulativeReward(number(5), discount=X)),
+    ("C discount=x", ast.CumulativeReward(discount=X)),
+    ("Cdiscount=x", ast.CumulativeReward(discount=X)),
+    ("I=5", ast.InstantaneousReward(number(5))),
+    ("S", ast.LongRunReward()),
+    ("LRA", ast.LongRunReward()),
+    ("MP", ast.LongRunReward()),
+]
+
+
+@pytest.mark.parametrize(("text", "tree"), REWARDS, ids=[text for text, _ in REWARDS])
+def test_rewards(text: str, tree: ast.RewardPath) -> None:
+    assert reward(text) == tree
+
+
+REACH = ast.ReachReward(A)
+EVENTUALLY = ast.Eventually(A)
+AT_LEAST_HALF = ast.Threshold(">=", ast.Number(Fraction(1, 2), integer=False))
+QUERY = ast.Probability(EVENTUALLY)
+
+OPERATORS = [
+    ('R{"r"}=? [ F "a" ]', ast.Reward(REACH, "r")),
+    ('R{2}=? [ F "a" ]', ast.Reward(REACH, number(2))),
+    ('R{x}=? [ F "a" ]', ast.Reward(REACH, X)),
+    ('R{"r"}max>=0.5 [ F "a" ]', ast.Reward(REACH, "r", AT_LEAST_HALF, "max")),
+    ('T=? [ F "a" ]', ast.Reward(REACH, ast.OnePerStep())),
+    ('Tmin>=0.5 [ F "a" ]', ast.Reward(REACH, ast.OnePerStep(), AT_LEAST_HALF, "min")),
+    ('T max=? [ F "a" ]', ast.Reward(REACH, ast.OnePerStep(), None, "max")),
+    ('R=? [ F "a" || F "b" ]', ast.Reward(REACH, condition=ast.Eventually(B))),
+    ('P=? [ F "a" || F "b" ]', ast.Probability(EVENTUALLY, condition=ast.Eventually(B))),
+    (
+        'Pmax>=0.5 [ "a" U "b" || G "c" ]',
+        ast.Probability(ast.Until(A, B), AT_LEAST_HALF, "max", condition=ast.Globally(C)),
+    ),
+    ('LRA=? [ "a" ]', ast.SteadyState(A)),
+    ('LRA>=0.5 [ "a" ]', ast.SteadyState(A, AT_LEAST_HALF)),
+    ('A [ F "a" ]', ast.Quantified("A", EVENTUALLY)),
+    ('E[ G E [ F "a" ] ]', ast.Quantified("E", ast.Globally(ast.Quantified("E", EVENTUALLY)))),
+    ('filter(max, P=? [ F "a" ])', ast.Filter("max", QUERY)),
+    ('filter(+, P=? [ F "a" ], "b")', ast.Filter("sum", QUERY, B)),
+    ('filter(&, "a", "b")', ast.Filter("forall", A, B)),
+    ('filter(|, "a", "b")', ast.Filter("exists", A, B)),
+    ('filter(values, P=? [ F "a" ], true)', ast.Filter("values", QUERY, ast.Truth(True))),
+    ('1 - filter(min, P=? [ F "a" ])', ast.Binary("-", number(1), ast.Filter("min", QUERY))),
+    ('P=? [ F filter(forall, "b", "a") ]', ast.Probability(ast.Eventually(ast.Filter("forall", B, A)))),
+    ('P=? [ F "a" {"b"} ]', ast.Filter("state", QUERY, B)),
+    ('P=? [ F "a" {"b"}{min} ]', ast.Filter("min", QUERY, B)),
+    ('P=? [ F "a" {"b"}{max}{min} ]', ast.Filter("range", QUERY, B)),
+    ('P>=0.5 [ F "a" {"b"} ]', ast.Filter("forall", ast.Probability(EVENTUALLY, AT_LEAST_HALF), B)),
+    ('R=? [ C {"b"}{max} ]', ast.Filter("max", ast.Reward(ast.CumulativeReward()), B)),
+    ('S=? [ "a" {"b"}{max} ]', ast.Filter("max", ast.SteadyState(A), B)),
+    (
+        'quantile(max x, P>=0.5 [ F{"r"}<=x "a" ])',
+        ast.Quantile(
+            (ast.QuantileVariable("x", "max"),),
+            ast.Probability(
+                ast.Eventually(A, None, (ast.RewardBound("r", ast.StepBound(upper=X)),)), AT_LEAST_HALF
+            ),
+        ),
+    ),
+    (
+        'quantile(A, min B, R>=0.5 [ C<=A ])',
+        ast.Quantile(
+            (ast.QuantileVariable("A"), ast.QuantileVariable("B", "min")),
+            ast.Reward(ast.CumulativeReward(ast.Identifier("A")), None, AT_LEAST_HALF),
+        ),
+    ),
+    ('multi(P=? [ F "a" ], R{"r"}>=0.5 [ F "a" ])', ast.Multi("multi", (QUERY, ast.Reward(REACH, "r", AT_LEAST_HALF)))),
+    ('multilex(P=? [ F "a" ])', ast.Multi("multilex", (QUERY,))),
+    ('<<p1, 2>> P=? [ F "a" ]', ast.Coalition(("p1", "2"), False, QUERY)),
+    ('<<>> P=? [ F "a" ]', ast.Coalition((), False, QUERY)),
+    ('<<*>> P=? [ F "a" ]', ast.Coalition(("*",), False, QUERY)),
+    (
+        '[[p1]] P>=0.5 [ F "a" ] & "b"',
+        ast.Binary("&", ast.Coalition(("p1",), True, ast.Probability(EVENTUALLY, AT_LEAST_HALF)), B),
+    ),
+    ('P=? [ F "a" ] > 0.5', ast.Binary(">", QUERY, AT_LEAST_HALF.value)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tree"), OPERATORS, ids=[text for text, _ in OPERATORS])
+def test_operators(text: str, tree: ast.Formula) -> None:
+    assert parse_formula(text) == tree
+
+
+# ---------------------------------------------------------------- words that are keywords in their place only
+
+WORDS = (
+    "T",
+    "LRA",
+    "MP",
+    "HOA",
+    "multi",
+    "multilex",
+    "quantile",
+    "steps",
+    "time",
+    "rew",
+    "discount",
+    "Cdiscount",
+    "log",
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_of_storm_or_a_function_can_name_a_constant(word: str) -> None:
+    """Wherever a constant may stand, also where the word would begin something else."""
+    file = parse_properties(
+        f'const int {word} = 3;\nP=? [ F<={word} "a" ];\nP=? [ F {word}<=3 ];\nP=? [ "a" U {word}=3 ];\n'
+        f'P=? [ F[{word},{word}+1] {word}<5 ];\nP=? [ F {word}<=3 & "a" ];\nR=? [ C<={word} ];\nR=? [ I={word} ];\n'
+        f'P>={word} [ F ({word}>2) ];\n{word}=3;\nP=? [ "a" U{{"r"}}<={word} {word}=3 ];\nR{{{word}}}=? [ C ]\n'
+    )
+    formulas = [entry.formula for entry in file.properties]
+    name = ast.Identifier(word)
+    assert all(name in list(ast.walk(formula)) for formula in formulas)
+    assert formulas[0] == ast.Probability(ast.Eventually(A, ast.StepBound(upper=name)))
+    assert formulas[1] == ast.Probability(ast.Eventually(ast.Binary("<=", name, number(3))))
+    assert len(formulas) == 11
+
+
+NEXT_LINES = [
+    'T=? [ F "a" ]',
+    'LRA>=0.5 [ "a" ]',
+    'A [ F "a" ]',
+    "filter(max, x)",
+    'quantile(B, P>0.5 [ F<=B "a" ])',
+    'multi(P=? [ F "a" ])',
+    '<<p>> P=? [ F "a" ]',
+    '[[p]] P=? [ F P>0.5[F "a"]]',
+    'R{"r"}=? [ C ]',
+    '"n": x',
+    '!"a"',
+    "(x)",
+    "x",
+]
+
+
+@pytest.mark.parametrize("following", NEXT_LINES)
+@pytest.mark.parametrize("first", ['P=? [ F "a" ]', '"a"', "x > 3", "T", "steps"])
+def test_whatever_stands_on_the_next_line_is_the_next_property(first: str, following: str) -> None:
+    formulas = [entry.formula for entry in parse_properties(f"{first}\n{following}\n").properties]
+    alone = parse_properties(following).properties[0].formula
+    assert formulas == [parse_formula(first), alone]
+
+
+def test_the_bound_wins_where_an_operand_follows() -> None:
+    assert path('F steps<=5 "a"') == ast.Eventually(A, UP_TO_5)
+    assert path("F steps<=5 - x") == ast.Eventually(
+        ast.Binary("<=", ast.Identifier("steps"), ast.Binary("-", number(5), X))
+    )
+    assert path('F steps<=5 R "a"') == ast.Release(
+        ast.Eventually(ast.Binary("<=", ast.Identifier("steps"), number(5))), A
+    )
+    assert path("F steps<=5 R>2 [ C ]") == ast.Eventually(
+        ast.Reward(ast.CumulativeReward(), threshold=ast.Threshold(">", number(2))), UP_TO_5
+    )
+
+
+def test_references_and_label_definitions_stay_labels() -> None:
+    file = parse_properties('"n1": P=? [ F "a" ]; "n2": "n1" + 1;')
+    assert file.properties[1].formula == ast.Binary("+", ast.Label("n1"), number(1))
+
+
+def test_the_grammar_has_no_conflict_but_the_minus(caplog: pytest.LogCaptureFixture) -> None:
+    """An expression goes on at a minus (see the head of pctl.lark); anything else is decided by the grammar."""
+    lark.logger.addHandler(caplog.handler)
+    level = lark.logger.level
+    try:
+        lark.logger.setLevel(logging.DEBUG)
+        _grammar.__wrapped__()
+    finally:
+        lark.logger.setLevel(level)
+        lark.logger.removeHandler(caplog.handler)
+    conflicts = [record.getMessage() for record in caplog.records if "conflict" in record.getMessage()]
+    assert set(conflicts) == {"Shift/Reduce conflict for terminal MINUS: (resolving as shift)"}
+    assert not [record for record in caplog.records if "Reduce/Reduce" in record.getMessage()]
+
+
+# ---------------------------------------------------------------- several errors in one go
+
+
+def places(error: PropertyError) -> list[str]:
+    return [f"{problem.location.line}:{problem.location.column}" for problem in error.problems]
+
+
+def test_every_syntax_error_of_a_file_is_reported() -> None:
+    text = (
+        'P=0.5 [ F "a" ];\nP=? [ F "b" ];\nconst int k = ;\nP=? [ F (("a" ];\nlabel done = "a";\n'
+        'P=? [ F "a"\n"m": R{}=? [ C ]\n"n": P=? [ X<=3 "a" ]; P=? [ "a" && "b" ]\nfilter(median, 1)\n'
+    )
+    with pytest.raises(PropertyError) as caught:
+        parse_properties(text)
+    assert places(caught.value) == ["1:3", "3:15", "4:10", "5:7", "6:5", "7:8", "8:12", "8:35", "9:8"]
+
+
+def test_every_type_error_of_a_file_is_reported_once() -> None:
+    text = 'const int k = 0.5;\nP>="a" [ F (1 + true) = 2 ] & 3;\n"n": "a" + 1;\n!("n" + 1);\nlabel "l" = 1;\n'
+    with pytest.raises(PropertyError) as caught:
+        parse_properties(text)
+    assert places(caught.value) == ["1:15", "2:4", "2:17", "2:31", "3:6", "5:13"]
+
+
+def test_leftovers_are_reported_once_a_line() -> None:
+    with pytest.raises(PropertyError) as caught:
+        parse_properties('"a" xor "b" xor "c"\n"a" or "b"')
+    assert places(caught.value) == ["1:5", "2:5"]
+
+
+def test_the_number_of_errors_is_limited() -> None:
+    for text in ("P=? [ ;\n" * 50, "!3;\n" * 50, '"a" "b"\n' * 50):
+        with pytest.raises(PropertyError) as caught:
+            parse_properties(text)
+        assert len(caught.value.problems) == MAX_PROBLEMS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.pctl.strategies import formulas, queries
+from tests.pctl.strategies import any_formulas, formulas, queries
 
 from tracebridge.pctl import (
     ast,
@@ -76,12 +76,60 @@ def storm(texts: list[str], folder: Path, model: str | None = None) -> list[Any]
         ('"a" ? "b" : !"c"', '"a" & "b" | !"a" & !"c"'),
         ('P=? [ F ("a" => "b") ]', 'P=? [ F (!"a" | "b") ]'),
         ('P=? [ F<=k+1 "a" ]', 'P=? [ F<=(k + 1) "a" ]'),
+        ('P=? [ F>=3 "a" ]', 'P=? [ F=3 F "a" ]'),
+        ('P=? [ F>=0 "a" ]', 'P=? [ F "a" ]'),
+        ('P=? [ G>2 "a" ]', 'P=? [ !(F=3 F !"a") ]'),
+        ('P=? [ "a" U>=2 "b" ]', 'P=? [ !(F<2 !"a") & (F=2 ("a" U "b")) ]'),
+        ('P=? [ "a" U[2,5] "b" ]', 'P=? [ !(F<2 !"a") & (F=2 ("a" U<=3 "b")) ]'),
+        ('P=? [ "a" U=2 "b" ]', 'P=? [ !(F<2 !"a") & (F=2 ("a" U<=0 "b")) ]'),
+        ('P=? [ true U>=2 "b" ]', 'P=? [ F=2 (true U "b") ]'),
+        ('P=? [ F (G<=2 "a") ]', 'P=? [ F !(F<=2 !"a") ]'),
+        ('P=? [ (F "a") => (X "b") ]', 'P=? [ !(F "a") | (X "b") ]'),
+        ('P=? [ "a" <=> (X "b") ]', 'P=? [ "a" & (X "b") | !"a" & !(X "b") ]'),
+        ('P=? [ "a" W (X "b") ]', 'P=? [ !(("a" & !(X "b")) U (!"a" & !(X "b"))) ]'),
+        ("P=? [ F !true ]", "P=? [ F false ]"),
+        ('E [ X "a" ]', 'P>0 [ X "a" ]'),
+        ('E [ "a" U<=3 "b" ]', 'P>0 [ "a" U<=3 "b" ]'),
+        ('E [ G<=3 "a" ]', 'P>0 [ !(F<=3 !"a") ]'),
+        ('A [ G "a" ]', 'P<=0 [ F !"a" ]'),
+        ('A [ "a" W "b" ]', 'P<=0 [ ("a" & !"b") U (!"a" & !"b") ]'),
+        ('A [ F<=3 "a" ]', 'P<=0 [ !(F<=3 "a") ]'),
+        ('filter(avg, P=? [ F "a" ])', 'filter(avg, P=? [ F "a" ], true)'),
+        ('filter(printall, P=? [ F "a" ], "b")', 'filter(values, P=? [ F "a" ], "b")'),
+        ('R{"r"}=? [ Cdiscount=0.9 ]', 'R{"r"}=? [ Cdiscount=0.9 ]'),
     ],
 )
 def test_what_storm_gets(text: str, storm_text: str) -> None:
     formula = parse_formula(text)
     assert portability(formula, "storm") == []
+    assert format_formula(formula, target="storm") == storm_text
     assert format_formula(storm_form(formula), target="storm") == storm_text
+
+
+@pytest.mark.parametrize(
+    ("text", "prism_text"),
+    [
+        ('P=? [ F "a" || F "b" ]', 'P=? [ (F "a") & (F "b") ] / P=? [ F "b" ]'),
+        ('P>=0.5 [ G "a" || X "b" ]', 'P=? [ (G "a") & (X "b") ] / P=? [ X "b" ] >= 0.5'),
+        ('E [ F<=3 "a" ]', 'P>0 [ F<=3 "a" ]'),
+        ('A [ F<=3 "a" ]', 'P<=0 [ !(F<=3 "a") ]'),
+        ('A [ G<=3 "a" ]', 'P<=0 [ !(G<=3 "a") ]'),
+        ('E [ G "a" ]', 'E [ G "a" ]'),
+        ('R{"r"}=? [ C<5 ]', 'R{"r"}=? [ C<=4 ]'),
+        ('filter(values, P=? [ F "a" ])', 'filter(printall, P=? [ F "a" ])'),
+        ('P=? [ !(F<=3 "a") ]', 'P=? [ !(F<=3 "a") ]'),
+        ('R{"r"}=? [ F ("a" & (X "b")) ]', 'R{"r"}=? [ F ("a" & (X "b")) ]'),
+        ('P=? [ F "a" & X "b" ]', 'P=? [ F ("a" & (X "b")) ]'),
+        ('P=? [ X X "a" ]', 'P=? [ X X "a" ]'),
+        ('LRA=? [ "a" ]', 'S=? [ "a" ]'),
+        ('P=? [ F "a" {"b"}{max} ]', 'filter(max, P=? [ F "a" ], "b")'),
+        ('multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])', 'multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])'),
+    ],
+)
+def test_what_prism_gets(text: str, prism_text: str) -> None:
+    formula = parse_formula(text)
+    assert portability(formula, "prism") == []
+    assert format_formula(formula, target="prism") == prism_text
 
 
 @pytest.mark.parametrize(
@@ -89,8 +137,39 @@ def test_what_storm_gets(text: str, storm_text: str) -> None:
     [
         ('1 - P=? [ F "a" ]', "storm", "Storm does not calculate with operators"),
         ('P=? [ F "a" ] > 0.3', "storm", "Storm does not calculate with operators"),
-        ('P=? [ F>=3 "a" ]', "storm", "Storm does not check a step bound without an upper end"),
-        ('P=? [ G>2 "a" ]', "storm", "Storm does not check a step bound without an upper end"),
+        ('P=? [ "a" U>=k "b" ]', "storm", "Storm does not check a step bound without an upper end"),
+        ('P=? [ "a" U[k,9] "b" ]', "storm", "Storm misreads U within an interval of steps"),
+        ('P=? [ "a" U[200,300] "b" ]', "storm", "Storm misreads U within an interval of steps"),
+        ('P=? [ G>=2000 "a" ]', "storm", "Storm does not check a step bound without an upper end"),
+        ('E [ G "a" ]', "storm", "Storm has no A and E, and a finite part of a run does not show this one"),
+        ('A [ G<=3 (F "a") ]', "prism", "PRISM takes no step bounds in A and E, and a finite part of a run"),
+        ('filter(first, P=? [ F "a" ])', "storm", "Storm has no filter first"),
+        ('filter(forall, "a") & "b"', "storm", "Storm takes filter, quantile, multi and << >> only at the top"),
+        ('filter(max, P=? [ F "a" ], P>0 [ X "b" ])', "storm", "Storm takes no operator in the states of a filter"),
+        ('quantile(B, R{"r"}>1 [ C<=B ])', "storm", "Storm has quantiles of P only"),
+        ('quantile(B, P>0.5 [ F<=2*B "a" ])', "storm", "Storm takes the variable of a quantile only alone"),
+        ('quantile(T, P>0.5 [ F<=T "a" ])', "storm", "Storm keeps the word T for itself"),
+        ('quantile(B, P>0.5 [ F<=B "a" ])', "prism", "PRISM has no quantile"),
+        ('multilex(Pmax=? [ F "a" ], Pmin=? [ F "b" ])', "prism", "PRISM has no multilex"),
+        ('[[p1]] Pmax=? [ F "a" ]', "storm", "Storm has no [[ ]]"),
+        ('P=? [ F{"r"}<=5 "a" ]', "prism", "PRISM has no reward bounds"),
+        ('R{"r"}=? [ C{"r"}<=5 ]', "prism", "PRISM has no reward bounds"),
+        ('P=? [ F{"r"}[2,5] "a" ]', "storm", "Storm takes beside reward bounds, and in them, only bounds with one end"),
+        ('P=? [ G{"r"}<=5 "a" ]', "storm", "Storm takes reward bounds in one F or U over conditions on states"),
+        ('P>0.5 [ F P>0.5 [ F{"r"}<=5 "a" ] ]', "storm", "Storm checks reward bounds only for the initial state"),
+        ('P=? [ G "a" || F "b" ]', "storm", "Storm takes a condition only as F a || F b, both without bounds"),
+        ('P=? [ F<=3 "a" || F "b" ]', "prism", "PRISM has no conditional ||, and only unbounded conditions of P"),
+        ('Pmax=? [ F "a" || F "b" ]', "prism", "PRISM has no conditional ||"),
+        ('R{"r"}=? [ F "a" || F "b" ]', "prism", "PRISM has no conditional ||"),
+        ('P=? [ F<=3 (X "a") ]', "prism", "PRISM does not check step bounds inside LTL"),
+        ('P=? [ HOA: {"f", "p" -> "a"} ]', "prism", "PRISM has no HOA"),
+        ('T=? [ F "a" ]', "prism", "PRISM has no T"),
+        ('R{"r"}=? [ C<=5 discount=0.9 ]', "prism", "PRISM has no discount"),
+        ('R{"r"}=? [ F<=5 "a" ]', "prism", "PRISM takes in R only X, F and U without bounds"),
+        ('R{"r"}=? [ G "a" ]', "prism", "PRISM takes in R only X, F and U without bounds"),
+        ('R{"r"}=? [ "a" U "b" ]', "storm", "Storm takes in R only F without bounds, of a condition on states"),
+        ("R{1}=? [ C ]", "storm", "Storm does not count reward structures"),
+        ('P=? [ F{"1st"}<=5 "a" ]', "storm", "Storm cannot read the reward structure '1st'"),
         ('("a" ? 1 : 0) > 0.5', "storm", "Storm takes no label and no operator inside an expression"),
         (
             'P=? [ F "tool-call" ]',
@@ -162,9 +241,11 @@ def test_a_file_for_prism() -> None:
 @settings(max_examples=1, suppress_health_check=list(HealthCheck), deadline=None)
 @given(
     st.lists(
-        formulas(["a", "b", "tool-call"], 3, rewards=["r"]) | queries(["a", "b", "tool-call"], 2, rewards=["r"]),
-        min_size=150,
-        max_size=150,
+        formulas(["a", "b", "tool-call"], 3, rewards=["r"])
+        | queries(["a", "b", "tool-call"], 2, rewards=["r"])
+        | any_formulas(["a", "b", "tool-call"], ["r"]),
+        min_size=200,
+        max_size=200,
     )
 )
 def test_storm_reads_what_is_said_to_be_portable(
@@ -172,9 +253,9 @@ def test_storm_reads_what_is_said_to_be_portable(
 ) -> None:
     portable = [tree for tree in trees if not portability(tree, "storm", names)]
     assert portable
-    texts = [format_formula(storm_form(tree), target="storm", names=names) for tree in portable]
+    texts = [format_formula(tree, target="storm", names=names) for tree in portable]
     for text, answer in zip(texts, storm(texts, tmp_path_factory.mktemp("storm")), strict=True):
-        assert answer == ["1"], f"{text}: {answer}"
+        assert answer in (["1"], ["0"]), f"{text}: {answer}"  # Storm calls a filter 0
 
 
 @pytest.mark.storm
@@ -198,10 +279,12 @@ def test_storm_computes_from_our_text_what_prism_computes_from_the_users(shared_
             continue
         if row["prism"]["status"] != "ok" or portability(entry, "storm") or "R=?" in entry.text or "Rmax" in entry.text:
             continue
+        if any(isinstance(node, ast.Filter) for node in ast.walk(entry.formula)):
+            continue  # Storm's Python interface reads filters and does not apply them
         texts.append(format_formula(storm_form(entry.formula), target="storm"))
         expected.append({"true": 1.0, "false": 0.0}.get(value, value.partition(" ")[0]))
     assert 'P=? [ !(F<=5 "failure") ]' in texts
-    assert len(texts) > 25
+    assert len(texts) > 30
     for text, answer, reference in zip(texts, storm(texts, tmp_path, shared["model"]), expected, strict=True):
         assert answer == pytest.approx(float(reference), rel=2e-5, abs=1e-9), text
 

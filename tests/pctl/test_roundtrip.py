@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.pctl.strategies import formulas, queries
+from tests.pctl.strategies import any_formulas, formulas, queries
 
 from tracebridge.errors import PropertyError
-from tracebridge.pctl import ast, format_formula, format_properties, parse_formula, parse_properties
+from tracebridge.pctl import (
+    ast,
+    evaluate_constant,
+    explain,
+    format_formula,
+    format_properties,
+    lint,
+    parse_formula,
+    parse_properties,
+    portability,
+    resolve_constants,
+    rewrite,
+)
+from tracebridge.pctl.folding import fold_steps
 from tracebridge.pctl.parser import MAX_DEPTH
 
 LABELS = ["success", "tool-call", 'a "quoted" name', "größe", "back\\slash", "line\nbreak", "\u2028", "\ud800"]
@@ -23,6 +37,11 @@ def test_a_printed_formula_parses_to_itself(formula: ast.Formula) -> None:
 
 @given(queries(LABELS, 2, rewards=["steps"]))
 def test_a_printed_query_parses_to_itself(formula: ast.Formula) -> None:
+    assert parse_formula(format_formula(formula)) == formula
+
+
+@given(any_formulas(LABELS, ["steps", "kosten €"]))
+def test_a_printed_formula_of_the_whole_language_parses_to_itself(formula: ast.Formula) -> None:
     assert parse_formula(format_formula(formula)) == formula
 
 
@@ -136,8 +155,6 @@ def test_numbers_are_exact(text: str, value: Fraction, integer: bool) -> None:
     "value", [Fraction(-3), Fraction(1, 3), Fraction(-1, 3), Fraction(1, 10**300), Fraction(10**30)]
 )
 def test_a_number_that_no_literal_says_keeps_its_value(value: Fraction) -> None:
-    from tracebridge.pctl import evaluate_constant
-
     number = ast.Number(value, integer=value.denominator == 1)
     product = ast.Binary("*", number, ast.Number(Fraction(2), integer=True))
     assert evaluate_constant(parse_formula(format_formula(product))) == 2 * value
@@ -196,25 +213,73 @@ def deep(depth: int) -> list[tuple[str, str]]:
     return [
         ("negations", "!" * (depth - 1) + '"a"'),
         ("operators", "P>=0.5 [ F " * operators + '"a"' + " ]" * operators),
-        ("a chain", " & ".join(['"a"'] * depth)),
+        ("paths", "P=? [ " + "X " * (depth - 2) + '"a" ]'),
+        ("bounded paths", "P=? [ " + "G<=2 (" * (depth - 2) + '"a"' + ")" * (depth - 2) + " ]"),
+        ("filters", "filter(forall, " * (depth - 1) + '"a"' + ")" * (depth - 1)),
+        ("to the right", '"a" => (' * (depth - 1) + '"a"' + ")" * (depth - 1)),
         ("conditionals", "x > 0 ? y : " * (depth - 3) + "y"),
+        ("signs", "-" * (depth - 2) + "1 = x"),
         ("parentheses", "(" * depth + '"a"' + ")" * depth),
     ]
 
 
-@pytest.mark.parametrize(("kind", "text"), deep(MAX_DEPTH))
-def test_the_deepest_formula_survives_every_algorithm_on_trees(kind: str, text: str) -> None:
+def long(length: int) -> list[tuple[str, str]]:
+    """Flat texts with this many operands, whose trees lean to the left."""
+    return [
+        ("and", " & ".join(['"a"'] * length)),
+        ("or of names", " | ".join(["x"] * length)),
+        ("sum", " + ".join(["1"] * length) + " = x"),
+        ("equalities", " = ".join(["x"] * length)),
+        ("path formulas", "P=? [ " + " & ".join(['(F "a")'] * length) + " ]"),
+    ]
+
+
+def shape(formula: ast.Formula) -> list[tuple[object, ...]]:
+    """What a tree consists of, node by node; comparing trees themselves needs Python's stack."""
+    scalars = (bool, str, Fraction, type(None))
+    return [
+        (type(node), *(value for field in fields(node) if isinstance(value := getattr(node, field.name), scalars)))
+        for node in ast.walk(formula)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "text"), [*deep(MAX_DEPTH), *long(3_000)])
+def test_the_deepest_and_longest_formulas_survive_every_algorithm_on_trees(kind: str, text: str) -> None:
+    first = parse_formula(text)
+    assert shape(parse_formula(format_formula(first))) == shape(first)
+    named = ast.Property(formula=first, name="n")
+    file = ast.PropertyFile(properties=(named,))
+    assert explain(first)
+    assert fold_steps(first) is first
+    assert rewrite(first, lambda node: node) is first
+    (expanded,) = resolve_constants(file, variables=["x", "y"]).properties
+    assert shape(expanded.formula) == shape(first)
+    for tool in ("prism", "storm"):
+        assert isinstance(portability(first, tool), list)  # type: ignore[arg-type]
+        text = format_properties(file, target=tool)  # type: ignore[arg-type]
+        assert text.endswith(";\n")
+    assert all(finding.severity != "error" for finding in lint(file))
+
+
+def test_constants_of_any_depth_are_evaluated() -> None:
+    depth = MAX_DEPTH - 5
+    assert evaluate_constant(parse_formula("-" * depth + "1")) == (-1) ** depth
+    assert evaluate_constant(parse_formula(" + ".join(["1"] * 9_000))) == 9_000
+    assert evaluate_constant(parse_formula("true ? (" * depth + "7" + ") : 1" * depth)) == 7
+    assert evaluate_constant(parse_formula("min(1, " * depth + "0" + ")" * depth)) == 0
+
+
+@pytest.mark.parametrize(("kind", "text"), [case for case in deep(200) if case[0] != "parentheses"])
+def test_trees_compare_hash_and_show(kind: str, text: str) -> None:
     first, second = parse_formula(text), parse_formula(text)
     assert first == second
     assert hash(first) == hash(second)
     assert repr(first) == repr(second)
-    assert sum(1 for _ in ast.walk(first)) >= 1
-    assert parse_formula(format_formula(first)) == first
 
 
 @pytest.mark.parametrize(("kind", "text"), [case for case in deep(MAX_DEPTH + 3) if case[0] != "parentheses"])
 def test_a_deeper_formula_is_refused_with_its_place(kind: str, text: str) -> None:
-    with pytest.raises(PropertyError, match=rf"<text>:1:\d+: nested more than {MAX_DEPTH} deep"):
+    with pytest.raises(PropertyError, match=rf"<text>:1:\d+: nested more than {MAX_DEPTH:,} deep"):
         parse_formula(text)
 
 

@@ -17,6 +17,7 @@ from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file
 from tracebridge.pctl.printer import quote
+from tracebridge.pctl.references import expand_labels
 
 if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
@@ -39,7 +40,11 @@ def lint(file: str, model: str | None, as_json: bool, seed: int) -> int:  # noqa
         from tracebridge.checking.models import read_model
 
         chain = read_model(model).chain
-        labels = {"labels": chain.label_names(), "reward_structures": list(chain.rewards)}
+        labels = {
+            "labels": chain.label_names(),
+            "reward_structures": list(chain.rewards),
+            "names": chain.word_names(),
+        }
     findings = lint_file(properties, **labels)
     serious = [finding for finding in findings if finding.severity != "note"]
     if as_json:
@@ -68,7 +73,7 @@ def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  #
         write(text)
         return
     lacking = (
-        [finding.to_dict() for item in properties.properties for finding in portability(item, target)]  # type: ignore[arg-type]
+        [finding.to_dict() for item in expand_labels(properties).properties for finding in portability(item, target)]  # type: ignore[arg-type]
         if target
         else []
     )

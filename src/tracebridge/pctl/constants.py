@@ -1,4 +1,4 @@
-"""Constants and label definitions: evaluated exactly, and substituted."""
+"""Constants, evaluated exactly and substituted."""
 
 from __future__ import annotations
 
@@ -7,79 +7,85 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
 
 from tracebridge.errors import Problem, PropertyError, UsageError
 from tracebridge.pctl.ast import (
     Constant,
     Formula,
     Identifier,
-    Label,
-    LabelDefinition,
-    Node,
     Number,
     PropertyFile,
+    Quantile,
     Span,
     Truth,
-    children,
     walk,
 )
 from tracebridge.pctl.evaluation import Value, evaluate_constant, refusal
-from tracebridge.pctl.parser import MAX_DEPTH
+from tracebridge.pctl.references import (
+    MAX_NODES,
+    dependency_order,
+    expand_labels,
+    expanded_property,
+    free_identifiers,
+)
 from tracebridge.pctl.rewrite import Part, rewrite
 from tracebridge.pctl.source import locate
 
-MAX_NODES = 100_000
-"""The largest formula that label definitions may expand to."""
+__all__ = ["MAX_NODES", "constant_values", "expand_labels", "literal", "resolve_constants", "substitute"]
 
 
-def resolve_constants(file: PropertyFile, values: Mapping[str, Value | int | float] | None = None) -> PropertyFile:
-    """Substitute every constant by its value, and expand every label definition.
+def resolve_constants(
+    file: PropertyFile,
+    values: Mapping[str, Value | int | float] | None = None,
+    *,
+    model_constants: Mapping[str, Value] | None = None,
+    variables: Collection[str] = (),
+    model_labels: Collection[str] = (),
+) -> PropertyFile:
+    """Substitute every constant by its value, and expand every label definition and reference to a property.
 
     Args:
         file: a parsed file.
         values: constants from outside (``--const d=8``); they take precedence over the values of the file. A float is
             read as the decimal that it prints as.
+        model_constants: the constants of the model, for names that the file does not declare.
+        variables: names with a value in each state of the model; they stay in the formulas.
+        model_labels: the labels of the model, which no property can be referred to by.
 
     Returns:
-        The file without constants and label definitions; numbers are exact.
+        The file without constants and label definitions; numbers are exact. The variables of quantiles stay, too.
 
     Raises:
         UsageError: ``values`` names a constant that the file does not declare.
-        PropertyError: a constant that is used has no value or one of the wrong type, an unknown name, a definition that
-            depends on itself, or definitions that expand to more than ``MAX_NODES`` nodes.
+        PropertyError: a constant that is used has no value or one of the wrong type, an unknown name, a definition or
+            property that depends on itself, a variable of a quantile that is called like a constant or a variable of
+            the model, or definitions that expand to more than ``MAX_NODES`` nodes.
     """
-    known = constant_values(file, values or {})
-    expanded = expand_labels(file)
-    if problems := [problem for entry in expanded.properties for problem in _unknown_names(entry.formula, file, known)]:
+    model = dict(model_constants or {})
+    known = constant_values(file, values or {}, model_constants=model)
+    expanded = expand_labels(file, model_labels=model_labels)
+    declared = {constant.name for constant in file.constants}
+    taken = {**dict.fromkeys(variables, "variable of the model"), **dict.fromkeys(model, "constant of the model")}
+    taken |= dict.fromkeys(declared, "constant")
+    problems: list[Problem] = []
+    for entry in expanded.properties:
+        problems += _shadowed_names(entry.formula, file, taken)
+        problems += _unknown_names(entry.formula, file, {*known, *(set(variables) - declared)})
+    if problems:
         raise PropertyError(problems)
-
-    properties = tuple(replace(entry, formula=substitute(entry.formula, known)) for entry in expanded.properties)
+    properties = tuple(expanded_property(entry, substitute(entry.formula, known)) for entry in expanded.properties)
     return replace(expanded, properties=properties, constants=())
 
 
-def expand_labels(file: PropertyFile) -> PropertyFile:
-    """Replace every label that the file defines by its definition.
+def constant_values(
+    file: PropertyFile,
+    values: Mapping[str, Value | int | float],
+    *,
+    model_constants: Mapping[str, Value] | None = None,
+) -> dict[str, Value]:
+    """The value of every constant that has one, those of the model that the file does not declare included.
 
-    Raises:
-        PropertyError: a definition depends on itself, or an expanded formula has more than ``MAX_NODES`` nodes or
-            ``MAX_DEPTH`` levels.
-    """
-    definitions = {label.name: label for label in file.labels}
-    uses = {name: _names(label.formula, Label) for name, label in definitions.items()}
-    expansions: dict[str, _Expansion] = {}
-    for name in _dependency_order(uses, definitions, file.path):
-        if name in definitions:
-            expansions[name] = _expand(definitions[name].formula, expansions, file.path)
-    properties = tuple(
-        replace(entry, formula=_expand(entry.formula, expansions, file.path).formula) for entry in file.properties
-    )
-    return replace(file, properties=properties, labels=())
-
-
-def constant_values(file: PropertyFile, values: Mapping[str, Value | int | float]) -> dict[str, Value]:
-    """The value of every constant of a file that has one; those that depend on a missing one are left out.
+    Constants that depend on a missing one are left out.
 
     Raises:
         UsageError, PropertyError: as for :func:`resolve_constants`.
@@ -93,47 +99,14 @@ def constant_values(file: PropertyFile, values: Mapping[str, Value | int | float
     definitions = {
         name: constant.value for name, constant in declared.items() if constant.value is not None and name not in values
     }
-    order = _dependency_order(
-        {name: _names(value, Identifier) for name, value in definitions.items()}, declared, file.path
-    )
-    known = {name: _typed(_exact(value, name), declared[name], file.path) for name, value in values.items()}
+    order = dependency_order({name: _identifiers(value) for name, value in definitions.items()}, declared, file.path)
+    known = {name: value for name, value in (model_constants or {}).items() if name not in declared}
+    known |= {name: _typed(_exact(value, name), declared[name], file.path) for name, value in values.items()}
     for name in order:
-        if name in definitions and all(used in known for used in _names(definitions[name], Identifier)):
+        if name in definitions and all(used in known for used in _identifiers(definitions[name])):
             value = evaluate_constant(definitions[name], known, path=file.path)
             known[name] = _typed(value, declared[name], file.path)
     return known
-
-
-# ---------------------------------------------------------------- substitution
-
-
-class _Expansion(NamedTuple):
-    """A formula over the model's own labels, with its number of nodes and levels."""
-
-    formula: Formula
-    size: int
-    depth: int
-
-
-def _expand(formula: Formula, expansions: Mapping[str, _Expansion], path: str | None) -> _Expansion:
-    """The formula with its labels expanded; its size is known, and refused, before anything is built."""
-    size = depth = 0
-    stack: list[tuple[Node, int]] = [(formula, 1)]
-    while stack:
-        node, level = stack.pop()
-        inner = expansions.get(node.name) if isinstance(node, Label) else None
-        size += inner.size if inner else 1
-        depth = max(depth, level - 1 + (inner.depth if inner else 1))
-        if size > MAX_NODES or depth > MAX_DEPTH:
-            raise refusal(
-                node.span, path, f"label definitions expand to more than {MAX_NODES:,} nodes or {MAX_DEPTH} levels"
-            )
-        stack.extend((child, level + 1) for child in children(node))
-
-    def change(node: Formula) -> Formula:
-        return expansions[node.name].formula if isinstance(node, Label) and node.name in expansions else node
-
-    return _Expansion(rewrite(formula, change) if expansions else formula, size, depth)
 
 
 def substitute(part: Part, values: Mapping[str, Value]) -> Part:
@@ -154,10 +127,10 @@ def literal(value: Value, span: Span | None = None) -> Formula:
     return Number(value, integer=value.denominator == 1, span=span)
 
 
-def _unknown_names(formula: Formula, file: PropertyFile, values: Mapping[str, Value]) -> Iterable[Problem]:
+def _unknown_names(formula: Formula, file: PropertyFile, known: Collection[str]) -> Iterable[Problem]:
     declared = {constant.name for constant in file.constants}
-    for node in walk(formula):
-        if not isinstance(node, Identifier) or node.name in values:
+    for node in free_identifiers(formula):
+        if node.name in known:
             continue
         location = locate(node.span, file.path)
         if node.name in declared:
@@ -172,21 +145,17 @@ def _unknown_names(formula: Formula, file: PropertyFile, values: Mapping[str, Va
             yield Problem(location=location, message=f"unknown name {node.name}", hint=f"{hint}{near}")
 
 
-def _dependency_order(
-    uses: Mapping[str, Collection[str]], declarations: Mapping[str, Constant | LabelDefinition], path: str | None
-) -> list[str]:
-    try:
-        return list(TopologicalSorter(uses).static_order())
-    except CycleError as error:
-        cycle: list[str] = error.args[1]
-        span = declarations[cycle[0]].span
-        shown = " -> ".join(cycle[::-1][:8]) + (" -> ..." if len(cycle) > 8 else "")
-        raise refusal(span, path, f"{cycle[0]} is defined in terms of itself: {shown}") from None
+def _shadowed_names(formula: Formula, file: PropertyFile, taken: Mapping[str, str]) -> Iterable[Problem]:
+    for node in walk(formula):
+        for variable in node.variables if isinstance(node, Quantile) else ():
+            if variable.name in taken:
+                message = f"the variable {variable.name} of the quantile is called like a {taken[variable.name]}"
+                yield Problem(location=locate(node.span, file.path), message=message, hint="choose another name")
 
 
-def _names(formula: Formula, kind: type[Identifier] | type[Label]) -> list[str]:
-    """The names that a formula uses, in order, each once."""
-    return list(dict.fromkeys(node.name for node in walk(formula) if isinstance(node, kind)))
+def _identifiers(formula: Formula) -> list[str]:
+    """The names that a constant formula uses, in order, each once."""
+    return list(dict.fromkeys(node.name for node in walk(formula) if isinstance(node, Identifier)))
 
 
 def _exact(value: Value | int | float, name: str) -> Value:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
-from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark import Token
 
-from tracebridge.errors import PropertyError
+from tracebridge.errors import Problem
 from tracebridge.pctl.ast import Span
 from tracebridge.pctl.source import Source
-
-FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
+from tracebridge.pctl.words import FUNCTIONS
 
 _CONTEXT = 400  # characters before and after the place that the catalogue looks at
 _TOKEN = re.compile(
@@ -26,6 +26,10 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_ITEM = re.compile(
+    r"(?:const|label)\b|(?:[PRST]|LRA)(?:min|max)?\s*[{=<>]|[AE]\s*\[|(?:filter|quantile|multi|multilex)\s*\("
+    r'|"[^"\n]*"\s*:'
+)
 
 
 class Mistake(NamedTuple):
@@ -37,7 +41,8 @@ class Mistake(NamedTuple):
     hint: str | None = None
 
 
-_HEAD = r"\b[PRS](?:min|max)?\s*(?:\{[^{}]*\}\s*)?(?:min|max)?\s*"
+_HEAD = r"\b(?:[PRST]|LRA)(?:min|max)?\s*(?:\{[^{}]*\}\s*)?(?:min|max)?\s*"
+_WORDS_CALLED = (*FUNCTIONS, "filter", "quantile", "multi", "multilex")
 
 MISTAKES = (
     # -------------------------------------------------------- operator heads
@@ -55,72 +60,88 @@ MISTAKES = (
     ),
     Mistake(rf"{_HEAD}=\s*$", r"\[", "the value is asked for with =?", "write P=? [ ... ]"),
     Mistake(
+        r"\bR\s*$",
+        r"[(\[]\s*\w+\s*[)\]]",
+        "R is the mean of a reward; its variance or distribution cannot be asked for",
+        'write R{"steps"}=? [ ... ]',
+    ),
+    Mistake(
         rf"{_HEAD}$",
         r"\[",
         "an operator needs =? or a bound before its brackets",
         "write P=? [ ... ] to ask for the value, or P>=0.9 [ ... ]",
     ),
-    Mistake(r"\bR\s*$", r"\(", "not supported yet: R(...), the variance or distribution of a reward", None),
     Mistake(
         r"\bR\s*\{\s*$",
-        r"\d",
-        "not supported yet: reward structures by number",
-        'write the name, as in R{"steps"}=? [ ... ]',
+        r"\}",
+        "the braces after R name a reward structure",
+        'write R{"steps"}=? [ ... ], or R=? [ ... ] for the first one',
+    ),
+    Mistake(r"\bR\s*\{[^{}]*$", r",", "one reward structure at a time", "write an operator for each"),
+    Mistake(r"\bR\s*\{[^{}]*\}\s*$", r"/", "the ratio of two reward structures is not part of the language", None),
+    Mistake(
+        r"\b(?:S|LRA)$",
+        r"(?:min|max)\b",
+        "S takes neither min nor max",
+        "write S=? or a bound such as S>=0.5",
     ),
     Mistake(
-        r"\bR\s*\{\s*$",
-        r"[^\"\s]",
-        "the name of a reward structure stands in double quotes",
-        'write R{"steps"}=? [ ... ]',
-    ),
-    Mistake(r"\bR\s*\{[^{}]*\}\s*$", r"/", "not supported yet: the ratio of two reward structures", None),
-    Mistake(
-        r"\b(?:T|LRA)\s*=\s*$",
+        r"\b(?:S|LRA)(?:min|max)\s*=\s*$",
         r"\?",
-        "not supported yet: Storm's operators T and LRA",
-        'write R{"steps"}=? [ F ... ] for T, and S=? [ ... ] for LRA',
+        "S takes neither min nor max",
+        "write S=? or a bound such as S>=0.5",
+    ),
+    Mistake(r"\b[AE]\s*=\s*$", r"\?", "A and E take no bound", 'write A [ F "done" ]'),
+    Mistake(r"\b[AE]\s*[<>=]+[^\[\]]*$", r"\[", "A and E take no bound", 'write A [ F "done" ]'),
+    Mistake(
+        r"\b(?:T|LRA)\s*=\s*[\w.]+\s*$",
+        r"\[",
+        "an operator cannot be compared with =",
+        "write T<=5 [ ... ], or T=? [ ... ] to ask for the value",
     ),
     Mistake(
         r"(?<![\w\"])(?!(?:[PR](?:min|max)?|S)\s*=\s*$)\w+\s*=\s*$",
         r"\?",
         "unknown operator before =?",
-        "the operators are P (probability), R (reward) and S (long run)",
+        "the operators are P (probability), R (reward), S (long run) and T (expected time)",
     ),
     Mistake(
-        r"\b[AE]\s*$",
-        r"\[",
-        "not supported yet: the CTL operators E and A",
-        "P>0 [ ... ] and P>=1 [ ... ] are their kin; these disregard paths of probability 0",
+        r"\b[FGUWR]\s*\^\s*$", r"[^{\s]", "after ^ the bounds stand in braces", 'as in F^{rew{"cost"}<=5, steps<=8}'
     ),
-    Mistake(r"(?:^|[;\n(&|!=])\s*$", r"\[\[|<<", "not supported yet: strategies, <<...>> and [[...]]", None),
-    Mistake(r"\bHOA\s*$", r":", "not supported yet: HOA automata", None),
-    # -------------------------------------------------------- constructs that come later
-    Mistake(r"\b[FGUWRC]\s*$", r"[{^]", "not supported yet: reward-bounded operators", "a step bound is written F<=8"),
+    # -------------------------------------------------------- filters
     Mistake(
-        r"\b[FGU]\s+\w+\s*(?:<=|<)\s*\w+\s*$",
-        r"[\"(\w]",
-        "not supported yet: reward-bounded operators",
-        "a step bound is written F<=8",
+        r"\bfilter\s*\(\s*$",
+        r"[^\w&|+]",
+        "a filter begins with its kind",
+        'as in filter(max, P=? [ F "a" ], "init")',
     ),
-    Mistake(r"[^=<>,(\[\s]\s*$", r"\{", "not supported yet: filters in braces", None),
     Mistake(
-        r"\|\s*$",
-        r"\|[^\[\]]*\]",
-        "not supported yet: conditional probabilities (||)",
-        "for the Boolean or write a single |",
+        r"\bfilter\s*\(\s*(?:\w+|[&|+])\s*$", r"[^,]", "a comma follows the kind of a filter", "as in filter(max, ...)"
     ),
-    Mistake(r"\bC\s*(?:(?:<=|<)[^\[\]]*)?$", r"discount\b", "not supported yet: discounted rewards", None),
+    Mistake(
+        r"\bquantile\s*\((?:[^()\[\]]*,)?\s*(?:min\b|max\b)?\s*$",
+        r"[CFGIPRSUWX]\s*,",
+        "this word is reserved and cannot name a variable",
+        "choose another name",
+    ),
+    Mistake(
+        r"\bquantile\s*\(\s*(?:\w+(?:\s+\w+)?\s*,\s*)*(?:min\b|max\b)?\s*$",
+        r"\S",
+        "the variables of a quantile come first",
+        'as in quantile(min B, P>=0.9 [ F<=B "done" ])',
+    ),
+    Mistake(r"\}\s*\{\s*$", r"\w", "only {min} and {max} follow the states of a filter", None),
     # -------------------------------------------------------- words and signs of other languages
     Mistake(r"&\s*$", r"&", "the Boolean and is a single &", None),
-    Mistake(r"\|\s*$", r"\|", "the Boolean or is a single |", None),
+    Mistake(r"", r"\|\|", "the Boolean or is a single |", "|| is the condition of P=? [ F a || F b ]"),
     Mistake(r"=\s*$", r"=", "equality is a single =", None),
     Mistake(r"", r"and\b", "the Boolean and is written &", None),
     Mistake(r"", r"or\b", "the Boolean or is written |", None),
     Mistake(r"\bnot\s*$", r"", "the Boolean not is written !", None),
+    Mistake(r"<\s*$", r"->", "equivalence is written <=>", None),
     Mistake(r"", r"(?:implies\b|->)", "implication is written =>", None),
-    Mistake(r"<-\s*$", r">", "equivalence is written <=>", None),
-    Mistake(r"-\s*$", r">", "implication is written =>", None),
     Mistake(r"", r"(?:iff\b|<->)", "equivalence is written <=>", None),
+    Mistake(r"", r"in\s*\{", "membership in a set is written x=1 | x=2", None),
     Mistake(r"", r"xor\b", "exclusive or is written !=, between two truth values in parentheses", None),
     Mistake(r"", r"[‘’'`]", "names stand in double quotes", 'write "success"'),
     Mistake(r"", r"[“”„«»]", "names stand in straight double quotes", 'write "success"'),
@@ -162,16 +183,13 @@ MISTAKES = (
         r"\b[UWR]\b[^\[\]]*$",
         r"[UW]\b",
         "U, W and R do not chain",
-        "use parentheses, and a bound such as P>=0.5 [ ... ] for the inner one",
+        "use parentheses, as in a U (b U c)",
     ),
     Mistake(
-        r"[&|!=]\s*$",
+        r"(?:^|[;:\n(&|!=>{])\s*$",
         r"[FGX]\b",
-        "not supported yet: a path formula inside a Boolean formula (LTL)",
-        "combine operators instead, as in P>=0.9 [ F ... ] & P>=0.5 [ G ... ]",
-    ),
-    Mistake(
-        r"(?:^|[;:\n(])\s*$", r"[FGX]\b", "a temporal operator stands between the brackets of P", "write P=? [ F ... ]"
+        "a temporal operator stands between the brackets of P",
+        "write P=? [ F ... ]",
     ),
     Mistake(r"", r"[UW]\b", "U and W stand between the brackets of P", "write P=? [ a U b ]"),
 )
@@ -190,43 +208,46 @@ _EXPECTED_SIGNS = {
 }
 
 
-def diagnose(unexpected: UnexpectedInput, source: Source) -> PropertyError:
-    """The error for a text that the grammar refuses."""
-    ended = isinstance(unexpected, UnexpectedToken) and unexpected.token.type == "$END"
-    offset = _end_of_text(source.text) if ended else _offset(unexpected)
-    accepted = (unexpected.accepts or set()) if isinstance(unexpected, UnexpectedToken) else set()
+def diagnose(source: Source, unexpected: Token, accepted: Callable[[], set[str]]) -> Problem:
+    """What is wrong with a text in which the grammar refuses a token, where it would have accepted others.
+
+    These others are asked for only when there is nothing better to say.
+    """
+    ended = unexpected.type == "$END"
+    offset = _end_of_text(source.text) if ended else unexpected.start_pos
+    assert offset is not None  # noqa: S101 - every token of the lexer has a place
     return (
         _from_catalogue(source, offset)
         or _unclosed(source, offset)
         or _unknown_function(source, offset)
-        or _expected(source, offset, accepted)
+        or _expected(source, offset, accepted())
     )
 
 
-def diagnose_leftover(source: Source, span: Span) -> PropertyError:
-    """The error for something that follows a complete property on its own line."""
+def diagnose_leftover(source: Source, span: Span) -> Problem:
+    """What is wrong with something that follows a complete property on its own line."""
     offset = source.offset(span.line, span.column)
     found = _from_catalogue(source, offset) or _unknown_function(source, offset)
-    return found or source.error(
+    return found or source.problem(
         _token_span(source, offset),
         "a complete property ends before this",
         "begin the next property on a new line or after ;, or join the two with an operator such as & or |",
     )
 
 
-def _from_catalogue(source: Source, offset: int) -> PropertyError | None:
+def _from_catalogue(source: Source, offset: int) -> Problem | None:
     before = source.text[max(0, offset - _CONTEXT) : offset]
     after = source.text[offset : offset + _CONTEXT]
     for mistake in MISTAKES:
         if re.search(mistake.before, before) and re.match(mistake.after, after):
-            return source.error(_token_span(source, offset), mistake.message, mistake.hint)
+            return source.problem(_token_span(source, offset), mistake.message, mistake.hint)
     return None
 
 
-def _unclosed(source: Source, offset: int) -> PropertyError | None:
+def _unclosed(source: Source, offset: int) -> Problem | None:
     """An opening bracket before the place that nothing closes, when that is why the parser stopped."""
     if source.text.startswith('"', offset) and _token(source.text, offset) == '"':
-        return source.error(source.position(offset), 'this name has no closing "', "a name stays on one line")
+        return source.problem(source.position(offset), 'this name has no closing "', "a name stays on one line")
     open_brackets: list[tuple[str, int]] = []
     for start, token in _tokens(source.text, offset):
         if token in _CLOSERS:
@@ -236,26 +257,26 @@ def _unclosed(source: Source, offset: int) -> PropertyError | None:
     found = _token(source.text, offset)
     if not open_brackets:
         if found in _CLOSERS.values():
-            return source.error(source.position(offset), f"nothing is open that {found} could close", None)
+            return source.problem(source.position(offset), f"nothing is open that {found} could close", None)
         return None
     opener, start = open_brackets[-1]
     wrong_closer = found in _CLOSERS.values() and found != _CLOSERS[opener]
-    if found in ("", ";") or wrong_closer or _begins_item(source.text, offset):
-        return source.error(
+    if found in ("", ";") or wrong_closer or begins_item(source.text, offset):
+        return source.problem(
             source.position(start), f"this {opener} is never closed", f"add the {_CLOSERS[opener]} that is missing"
         )
     return None
 
 
-def _begins_item(text: str, offset: int) -> bool:
+def begins_item(text: str, offset: int) -> bool:
     """Whether a new property or declaration seems to start here: first on its line, and it looks like one."""
     line_start = text.rfind("\n", 0, offset) + 1
     if line_start == 0 or text[line_start:offset].strip():
         return False
-    return re.match(r'(?:const|label)\b|[PRS](?:min|max)?\s*[{=<>]|"[^"\n]*"\s*:', text[offset:]) is not None
+    return _ITEM.match(text, offset) is not None
 
 
-def _unknown_function(source: Source, offset: int) -> PropertyError | None:
+def _unknown_function(source: Source, offset: int) -> Problem | None:
     """A word before the innermost open parenthesis, or before one that starts here, that is no function."""
     tokens = _tokens(source.text, offset)
     if _token(source.text, offset) == "(":
@@ -270,20 +291,20 @@ def _unknown_function(source: Source, offset: int) -> PropertyError | None:
         return None
     start, word = tokens[open_at[-1] - 1]
     bound = open_at[-1] > 1 and tokens[open_at[-1] - 2][1] in ("<=", "<", ">=", ">", "=")
-    if bound or word in FUNCTIONS or not re.fullmatch(r"[A-Za-z_]\w+", word):
+    if bound or word in _WORDS_CALLED or not re.fullmatch(r"[A-Za-z_]\w+", word):
         return None
     near = difflib.get_close_matches(word, FUNCTIONS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"the functions are {', '.join(FUNCTIONS)}"
-    return source.error(source.position(start, len(word)), f"unknown function {word}", hint)
+    return source.problem(source.position(start, len(word)), f"unknown function {_shorten(word)}", hint)
 
 
-def _expected(source: Source, offset: int, accepted: set[str]) -> PropertyError:
+def _expected(source: Source, offset: int, accepted: set[str]) -> Problem:
     found = _token(source.text, offset)
     shown = found if found.isprintable() else f"U+{ord(found[0]):04X}"
     what = f"unexpected {_shorten(shown)}" if found else "the text ends too early"
     expected = _expected_words(accepted)
     message = f"{what}; expected {expected}" if expected else what
-    return source.error(_token_span(source, offset), message)
+    return source.problem(_token_span(source, offset), message)
 
 
 def _expected_words(accepted: set[str]) -> str:
@@ -300,14 +321,11 @@ def _expected_words(accepted: set[str]) -> str:
         words.append("an operator such as +")
     if "COMPARISON" in accepted and "AMPERSAND" not in accepted and "PLUS" not in accepted:
         words.append("a comparison such as >=")
-    words.extend(sign for name, sign in _EXPECTED_SIGNS.items() if name in accepted)
+    formula_first = accepted >= _FORMULA_STARTS  # then a bracket may only begin an operand, and goes without saying
+    words.extend(
+        sign for name, sign in _EXPECTED_SIGNS.items() if name in accepted and not (formula_first and sign in "[{")
+    )
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else "".join(words)
-
-
-def _offset(unexpected: UnexpectedInput) -> int:
-    position = unexpected.pos_in_stream
-    assert position is not None  # noqa: S101 - only the end of the text has none
-    return position
 
 
 def _end_of_text(text: str) -> int:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl.ast import Binary, Call, Conditional, Formula, Identifier, Number, Span, StepBound, Truth, Unary
 from tracebridge.pctl.source import locate
+from tracebridge.pctl.trampoline import Recursion, run
 
 MAX_BITS = 14_000
 """The longest numerator or denominator of a constant; it still prints (4,300 digits)."""
@@ -23,7 +24,7 @@ def evaluate_constant(formula: Formula, values: Mapping[str, Value] | None = Non
         PropertyError: the formula has no constant exact value: it uses a label, an operator or an unknown name, divides
             by zero, takes an irrational power or logarithm, or is larger than ``MAX_BITS``.
     """
-    return _Evaluator(values or {}, path).value(formula)
+    return run(_Evaluator(values or {}, path).value(formula))
 
 
 def step_window(bound: StepBound | None, *, path: str | None = None) -> tuple[int, int | None]:
@@ -56,7 +57,8 @@ class _Evaluator:
         self._values = values
         self._path = path
 
-    def value(self, formula: Formula) -> Value:
+    def value(self, formula: Formula) -> Recursion[Value]:
+        result: Value
         match formula:
             case Truth() | Number():
                 return formula.value
@@ -66,48 +68,57 @@ class _Evaluator:
                     raise refusal(formula.span, self._path, f"{formula.name} has no value here", hint)
                 return self._values[formula.name]
             case Unary(operator="!"):
-                return not self._truth(formula.operand)
+                result = not (yield self._truth(formula.operand))
+                return result
             case Unary():
-                return -self._number(formula.operand)
+                result = -(yield self._number(formula.operand))
+                return result
+            case Binary(operator="&" | "|" | "=>"):  # the right side is not looked at where the left one decides
+                first = yield self._truth(formula.left)
+                if first == (formula.operator == "|"):
+                    return formula.operator != "&"
+                result = yield self._truth(formula.right)
+                return result
+            case Binary(operator="<=>"):
+                result = (yield self._truth(formula.left)) == (yield self._truth(formula.right))
+                return result
+            case Binary(operator="=" | "!="):
+                left, right = (yield self.value(formula.left)), (yield self.value(formula.right))
+                if isinstance(left, bool) != isinstance(right, bool):
+                    raise refusal(formula.span, self._path, "a truth value cannot equal a number")
+                result = (left == right) == (formula.operator == "=")
+                return result
             case Binary():
-                return self._binary(formula)
+                left, right = (yield self._number(formula.left)), (yield self._number(formula.right))
+                return self._combined(left, right, formula)
             case Conditional():
-                return self.value(formula.then if self._truth(formula.test) else formula.otherwise)
+                chosen = formula.then if (yield self._truth(formula.test)) else formula.otherwise
+                result = yield self.value(chosen)
+                return result
             case Call():
-                return self._call(formula)
+                arguments = []
+                for argument in formula.arguments:
+                    arguments.append((yield self._number(argument)))
+                return self._call(formula, arguments)
             case _:
                 raise refusal(
                     formula.span, self._path, "this must be a constant; labels and operators have no fixed value"
                 )
 
-    def _truth(self, formula: Formula) -> bool:
-        value = self.value(formula)
+    def _truth(self, formula: Formula) -> Recursion[bool]:
+        value = yield self.value(formula)
         if not isinstance(value, bool):
             raise refusal(formula.span, self._path, f"a truth value is needed, and this is the number {value}")
         return value
 
-    def _number(self, formula: Formula) -> Fraction:
-        value = self.value(formula)
+    def _number(self, formula: Formula) -> Recursion[Fraction]:
+        value = yield self.value(formula)
         if isinstance(value, bool):
             raise refusal(formula.span, self._path, f"a number is needed, and this is {str(value).lower()}")
+        assert isinstance(value, Fraction)  # noqa: S101 - there is no third kind of value
         return value
 
-    def _binary(self, formula: Binary) -> Value:
-        match formula.operator:
-            case "&":
-                return self._truth(formula.left) and self._truth(formula.right)
-            case "|":
-                return self._truth(formula.left) or self._truth(formula.right)
-            case "=>":
-                return not self._truth(formula.left) or self._truth(formula.right)
-            case "<=>":
-                return self._truth(formula.left) == self._truth(formula.right)
-            case "=" | "!=":
-                left, right = self.value(formula.left), self.value(formula.right)
-                if isinstance(left, bool) != isinstance(right, bool):
-                    raise refusal(formula.span, self._path, "a truth value cannot equal a number")
-                return (left == right) == (formula.operator == "=")
-        left, right = self._number(formula.left), self._number(formula.right)
+    def _combined(self, left: Fraction, right: Fraction, formula: Binary) -> Value:
         match formula.operator:
             case "<":
                 return left < right
@@ -128,8 +139,7 @@ class _Evaluator:
                     raise refusal(formula.span, self._path, "division by zero")
                 return self._bounded(left / right, formula)
 
-    def _call(self, formula: Call) -> Fraction:
-        arguments = [self._number(argument) for argument in formula.arguments]
+    def _call(self, formula: Call, arguments: list[Fraction]) -> Fraction:
         match formula.function:
             case "min":
                 return min(arguments)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tracebridge.pctl.ast import Span
+from tracebridge.pctl.ast import LabelDefinition, Node, Property, PropertyFile, Span, walk
 
 Severity = Literal["error", "warning", "note"]
 
@@ -41,3 +42,28 @@ class Finding:
             "end_line": span.end_line if span else None,
             "end_column": span.end_column if span else None,
         }
+
+
+def entries(file: PropertyFile) -> list[Property | LabelDefinition]:
+    """Everything in a file that findings are about."""
+    return [*file.labels, *file.properties]
+
+
+def nodes(file: PropertyFile) -> Iterator[tuple[Property | LabelDefinition, Node]]:
+    """Every node of these, with what it stands in."""
+    for entry in entries(file):
+        for node in walk(entry.formula):
+            yield entry, node
+
+
+def error_at(
+    entry: Property | LabelDefinition, message: str, hint: str | None = None, node: Node | None = None
+) -> Finding:
+    """An error at a node, or at the entry that it is about."""
+    span = node.span if node is not None and node.span is not None else entry.span
+    return Finding(severity="error", message=message, span=span, hint=hint, property=name_of(entry))
+
+
+def name_of(entry: Property | LabelDefinition) -> str | None:
+    """The name of a property, for a finding."""
+    return entry.name if isinstance(entry, Property) else None

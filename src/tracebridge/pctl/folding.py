@@ -1,47 +1,67 @@
-"""Step bounds as numbers: what an engine wants to be given."""
+"""Bounds as numbers: what an engine wants to be given."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from tracebridge.pctl.ast import (
     CumulativeReward,
     Formula,
+    Identifier,
     InstantaneousReward,
-    Node,
     Number,
-    Span,
+    Quantile,
+    Reward,
     StepBound,
     Threshold,
+    walk,
 )
 from tracebridge.pctl.constants import literal
 from tracebridge.pctl.evaluation import evaluate_constant
+from tracebridge.pctl.rewrite import Part, rebuild
+from tracebridge.pctl.trampoline import Recursion, run
 
-Part = TypeVar("Part", bound=Node | StepBound | Threshold)
-
-_STEP_FIELDS = {StepBound: ("lower", "upper"), CumulativeReward: ("bound",), InstantaneousReward: ("time",)}
+_CONSTANT_FIELDS = {
+    StepBound: ("lower", "upper"),
+    CumulativeReward: ("bound", "discount"),
+    InstantaneousReward: ("time",),
+    Reward: ("structure",),
+}
 
 
 def fold_steps(node: Part) -> Part:
-    """The tree with every step bound evaluated: ``F<=2*d`` becomes ``F<=16`` once d is substituted.
+    """The tree with every bound on steps and rewards evaluated, and discounts and numbers of reward structures too.
+
+    ``F<=2*d`` becomes ``F<=16`` once d is substituted. In a quantile the threshold is evaluated too, and a bound with a
+    variable of the quantile stays.
 
     Raises:
-        PropertyError: a step bound is not constant.
+        PropertyError: a bound is not constant.
     """
-    steps = _STEP_FIELDS.get(type(node), ())
-    updates: dict[str, Any] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if field.name in steps and value is not None and not isinstance(value, Number):
-            updates[field.name] = _folded(value)
-        elif isinstance(value, tuple):
-            updates[field.name] = tuple(fold_steps(part) for part in value)
-        elif is_dataclass(value) and not isinstance(value, Span):
-            updates[field.name] = fold_steps(value)  # type: ignore[type-var]
-    changed = {name: value for name, value in updates.items() if value is not getattr(node, name)}
-    return replace(node, **changed) if changed else node
+    folded: Part = run(_folded(node, frozenset()))
+    return folded
 
 
-def _folded(bound: Formula) -> Formula:
-    return literal(evaluate_constant(bound), bound.span)
+def _folded(node: Any, variables: frozenset[str]) -> Recursion[Any]:
+    if isinstance(node, Quantile):
+        variables |= {variable.name for variable in node.variables}
+    constant = {id(getattr(node, name)) for name in _CONSTANT_FIELDS.get(type(node), ())}
+    if variables and isinstance(node, Threshold):
+        constant = {id(node.value)}
+
+    def inner(part: Any) -> Recursion[Any]:
+        return _value(part, variables) if id(part) in constant else _folded(part, variables)
+
+    return (yield from rebuild(node, inner))
+
+
+def _value(formula: Formula, variables: frozenset[str]) -> Recursion[Formula]:
+    """The number that a constant formula is; as it stands where a variable is in it."""
+    yield from ()
+    if not isinstance(formula, Formula) or isinstance(formula, Number) or _names_any(formula, variables):
+        return formula
+    return literal(evaluate_constant(formula), formula.span)
+
+
+def _names_any(formula: Formula, variables: frozenset[str]) -> bool:
+    return bool(variables) and any(isinstance(part, Identifier) and part.name in variables for part in walk(formula))

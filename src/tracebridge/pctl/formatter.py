@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tracebridge.pctl.ast import Annotation, Constant, LabelDefinition, Property, PropertyFile
-from tracebridge.pctl.constants import expand_labels
-from tracebridge.pctl.portability import TOOLS, portability, reserves, storm_form
+from tracebridge.pctl.portability import TOOLS, portability, reserves
 from tracebridge.pctl.printer import Names, Target, format_formula, quote
+from tracebridge.pctl.references import expand_labels
 
 _Item = Constant | LabelDefinition | Property
 
@@ -18,11 +16,12 @@ def format_properties(file: PropertyFile, *, target: Target | None = None, names
     Args:
         file: the file; with positions (as parsed) its order is kept, without them declarations come first.
         target: None for the canonical form, which parses to the same file; or the tool that shall load the text. Label
-            definitions are then expanded, and a property that the tool cannot take becomes a comment that says why.
+            definitions and references to properties are then expanded, what the tool lacks is rewritten where an
+            equivalent exists, and a property that the tool cannot take becomes a comment that says why.
         names: for a tool, from a label, reward structure or property name to the name to write.
 
     Raises:
-        PropertyError: label definitions cannot be expanded.
+        PropertyError: label definitions or references cannot be expanded.
     """
     if target is not None:
         file = expand_labels(file)
@@ -53,8 +52,6 @@ def _item_lines(item: _Item, target: Target | None, names: Names | None) -> list
             obstacles = portability(item, target, names)
             if obstacles:
                 return [f"// {line}" for line in [*(found.message for found in obstacles), _property(item, None, None)]]
-            if target == "storm":
-                item = replace(item, formula=storm_form(item.formula))
             return [_property(item, target, names)]
 
 

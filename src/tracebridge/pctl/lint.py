@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator
-from fractions import Fraction
 
 from tracebridge.errors import PropertyError
 from tracebridge.pctl.ast import (
-    CumulativeReward,
-    Eventually,
+    Coalition,
     Formula,
-    Globally,
     Identifier,
-    InstantaneousReward,
     Label,
     LabelDefinition,
+    Multi,
     Node,
-    Operator,
-    Probability,
+    Number,
     Property,
     PropertyFile,
-    Release,
     Reward,
     Span,
-    SteadyState,
-    Until,
-    WeakUntil,
     walk,
 )
-from tracebridge.pctl.constants import constant_values, expand_labels, substitute
-from tracebridge.pctl.evaluation import evaluate_constant, step_window
-from tracebridge.pctl.finding import Finding
+from tracebridge.pctl.constants import constant_values
+from tracebridge.pctl.finding import Finding, Severity, entries, error_at, name_of, nodes
+from tracebridge.pctl.lint_bounds import bound_findings, quantile_findings
 from tracebridge.pctl.parser import ANNOTATION_KEYS
 from tracebridge.pctl.portability import portability
 from tracebridge.pctl.printer import Target, format_formula, quote
+from tracebridge.pctl.references import expand_labels, free_identifiers, reward_bounds
 
 BUILT_IN_LABELS = frozenset({"init", "deadlock"})
 """Labels that PRISM and Storm define on every model."""
@@ -45,6 +38,7 @@ def lint(
     *,
     labels: Collection[str] | None = None,
     reward_structures: Collection[str] | None = None,
+    names: Collection[str] = (),
     targets: Collection[Target] = ("prism", "storm"),
 ) -> list[Finding]:
     """Everything doubtful in a property file, in the order of its text.
@@ -53,36 +47,39 @@ def lint(
         file: a parsed file.
         labels: the labels of the model; None if there is no model at hand, and labels are not judged.
         reward_structures: the reward structures of the model; likewise.
+        names: the constants, variables and formulas of the model, which a file may use without declaring them.
         targets: the tools for which a note says what they cannot take in their own syntax.
     """
     found = [
-        *_constants(file),
+        *_constants(file, names, model_known=labels is not None),
         *_names(file, labels),
         *_labels(file, labels),
         *_rewards(file, reward_structures),
-        *_bounds(file),
+        *bound_findings(file),
+        *quantile_findings(file, names),
+        *_choices(file, model_known=labels is not None),
         *_annotations(file),
         *_portability(file, targets),
     ]
     return sorted(found, key=lambda finding: (finding.span.line, finding.span.column) if finding.span else (0, 0))
 
 
-def _constants(file: PropertyFile) -> Iterator[Finding]:
+def _constants(file: PropertyFile, names: Collection[str], *, model_known: bool) -> Iterator[Finding]:
     used = {node.name for formula in _all_formulas(file) for node in walk(formula) if isinstance(node, Identifier)}
     declared = {constant.name for constant in file.constants}
     for constant in file.constants:
         if constant.name not in used:
             yield Finding(severity="warning", message=f"the constant {constant.name} is not used", span=constant.span)
-    for entry, node in _nodes(file):
-        if isinstance(node, Identifier) and node.name not in declared:
-            near = difflib.get_close_matches(node.name, declared, n=1)
-            yield Finding(
-                severity="error",
-                message=f"unknown name {node.name}",
-                span=node.span,
-                hint=f"did you mean {near[0]}?" if near else f"a label stands in quotes: {quote(node.name)}",
-                property=entry.name if isinstance(entry, Property) else None,
-            )
+    known = {*declared, *names}
+    for entry in entries(file):
+        for node in free_identifiers(entry.formula):
+            if node.name in known:
+                continue
+            near = difflib.get_close_matches(node.name, sorted(known), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"a label stands in quotes: {quote(node.name)}"
+            message = f"unknown name {node.name}" if model_known else f"unless the model has it, {node.name} is unknown"
+            severity: Severity = "error" if model_known else "warning"
+            yield Finding(severity=severity, message=message, span=node.span, hint=hint, property=name_of(entry))
     try:
         expand_labels(file)
         constant_values(file, {})
@@ -95,19 +92,22 @@ def _constants(file: PropertyFile) -> Iterator[Finding]:
 
 def _names(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Finding]:
     taken = {definition.name for definition in file.labels} | set(labels or ())
+    unnamed = [entry for entry in file.properties if entry.name is None]
+    if unnamed:
+        subject = "a property" if len(unnamed) == 1 else f"{len(unnamed)} properties"
+        message = f"{subject} without a name {'is' if len(unnamed) == 1 else 'are'} hard to find in a report"
+        yield Finding(severity="warning", message=message, span=unnamed[0].span, hint='write "name": in front of it')
     seen: set[str] = set()
     for entry in file.properties:
         name = entry.name
         if name is None:
-            message = "a property without a name is hard to find in a report"
-            yield Finding(severity="warning", message=message, span=entry.span, hint='write "name": in front of it')
-        elif name in seen:
-            yield _error(entry, f"a second property is called {quote(name)}", "names must differ")
+            continue
+        if name in seen:
+            yield error_at(entry, f"a second property is called {quote(name)}", "names must differ")
         elif name in taken:
             hint = "PRISM keeps both in one namespace; rename the property"
-            yield _error(entry, f"the property {quote(name)} is called like a label", hint)
-        if name is not None:
-            seen.add(name)
+            yield error_at(entry, f"the property {quote(name)} is called like a label", hint)
+        seen.add(name)
     for definition in file.labels:
         if labels is not None and definition.name in labels:
             message = f"the definition of {quote(definition.name)} hides a label of the model"
@@ -116,87 +116,65 @@ def _names(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Findi
 
 def _labels(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Finding]:
     defined = {definition.name for definition in file.labels}
-    used = {node.name for _, node in _nodes(file) if isinstance(node, Label)}
+    used = {node.name for _, node in nodes(file) if isinstance(node, Label)}
     for definition in file.labels:
         if definition.name not in used:
             message = f"the label {quote(definition.name)} is not used"
             yield Finding(severity="warning", message=message, span=definition.span)
     if labels is None:
         return
-    known = defined | set(labels) | BUILT_IN_LABELS
-    properties = {entry.name for entry in file.properties}
-    for entry, node in _nodes(file):
+    properties = {entry.name for entry in file.properties if entry.name is not None}
+    known = defined | set(labels) | BUILT_IN_LABELS | properties
+    for entry, node in nodes(file):
         if not isinstance(node, Label) or node.name in known:
             continue
         near = difflib.get_close_matches(node.name, sorted(known), n=1)
         hint = f"did you mean {quote(near[0])}?" if near else f"the model has {_some(sorted(labels))}"
-        if node.name in properties:
-            hint = "this is the name of a property; references to properties are not supported yet"
-        yield _error(entry, f"no state has the label {quote(node.name)}", hint, node)
+        yield error_at(entry, f"no state has the label {quote(node.name)}", hint, node)
 
 
 def _rewards(file: PropertyFile, structures: Collection[str] | None) -> Iterator[Finding]:
-    for entry, node in _nodes(file):
-        if not isinstance(node, Reward):
-            continue
-        if node.structure is None:
-            if structures is None or len(structures) != 1:
-                message = "R names no reward structure: PRISM takes the first, Storm refuses when there are several"
-                yield Finding(
-                    severity="warning", message=message, span=node.span, hint='write R{"steps"}', property=_name(entry)
-                )
-        elif structures is not None and node.structure not in structures:
-            near = difflib.get_close_matches(node.structure, sorted(structures), n=1)
-            hint = f"did you mean {quote(near[0])}?" if near else f"the model has {_some(sorted(structures))}"
-            yield _error(entry, f"unknown reward structure {quote(node.structure)}", hint, node)
+    for entry, node in nodes(file):
+        named = [bound.structure for bound in reward_bounds(node)]
+        if isinstance(node, Reward):
+            if isinstance(node.structure, Number) and structures is not None:
+                if not 1 <= node.structure.value <= len(structures):
+                    message = f"there is no reward structure {format_formula(node.structure)}"
+                    yield error_at(entry, message, f"the model has {_some(sorted(structures))}, counted from 1", node)
+            elif node.structure is None or isinstance(node.structure, str):
+                named.append(node.structure)
+        for name in named:
+            if name is None:
+                yield from _unnamed_structure(entry, node, structures)
+            elif structures is not None and name not in structures:
+                near = difflib.get_close_matches(name, sorted(structures), n=1)
+                hint = f"did you mean {quote(near[0])}?" if near else f"the model has {_some(sorted(structures))}"
+                yield error_at(entry, f"unknown reward structure {quote(name)}", hint, node)
 
 
-def _bounds(file: PropertyFile) -> Iterator[Finding]:
-    """Thresholds and step bounds, as far as the constants of the file decide them."""
-    try:
-        values = constant_values(file, {})
-    except PropertyError:
-        return  # reported with the constants
-    for entry, node in _nodes(file):
-        try:
-            match node:
-                case Probability() | Reward() | SteadyState():
-                    yield from _threshold(entry, node, values)
-                case Eventually() | Globally() | Until() | WeakUntil() | Release():
-                    if node.bound is not None and _known(node.bound.lower, values) and _known(node.bound.upper, values):
-                        step_window(substitute(node.bound, values))
-                case CumulativeReward() | InstantaneousReward():
-                    time = node.bound if isinstance(node, CumulativeReward) else node.time
-                    if time is not None and _known(time, values) and evaluate_constant(time, values) < 0:
-                        yield _error(entry, "a step count cannot be negative", None, node)
-        except PropertyError as error:
-            yield _error(entry, error.problems[0].message, None, node)
-
-
-def _threshold(
-    entry: Property | LabelDefinition, operator: Operator, values: dict[str, Fraction | bool]
+def _unnamed_structure(
+    entry: Property | LabelDefinition, node: Node, structures: Collection[str] | None
 ) -> Iterator[Finding]:
-    threshold = operator.threshold
-    if threshold is None or not _known(threshold.value, values):
-        return
-    value = evaluate_constant(threshold.value, values)
-    top = None if isinstance(operator, Reward) else 1
-    outside = value < 0 or (top is not None and value > top)
-    shown = f"{threshold.comparison}{format_formula(threshold.value)}"
-    above = threshold.comparison in (">", ">=")
-    if outside and top is not None:
-        yield _error(entry, f"a probability lies between 0 and 1, and the bound is {shown}", None, operator)
-    elif (above and value == top and threshold.comparison == ">") or (
-        not above and value == 0 and threshold.comparison == "<"
-    ):
-        yield _error(entry, f"the bound {shown} can never hold", "use >= or <=", operator)
-    elif not above and value < 0:
-        yield _error(entry, f"the bound {shown} can never hold: rewards are not negative", None, operator)
-    elif (above and value <= 0 and threshold.comparison == ">=") or (
-        not above and value == top and threshold.comparison == "<="
-    ):
-        message = f"the bound {shown} always holds"
-        yield Finding(severity="warning", message=message, span=operator.span, property=_name(entry))
+    if structures is not None and not structures:
+        yield error_at(entry, "the model has no reward structure", None, node)
+    elif structures is None or len(structures) > 1:
+        what = "R" if isinstance(node, Reward) else "a reward bound"
+        message = (
+            f"{what} names no reward structure: the first is taken, as in PRISM; Storm refuses if there are several"
+        )
+        first = next(iter(structures)) if isinstance(structures, list | tuple) else "steps"
+        hint = (
+            f"write R{{{quote(first)}}}" if isinstance(node, Reward) else f"write {{{quote(first)}}} before the bound"
+        )
+        yield Finding(severity="warning", message=message, span=node.span, hint=hint, property=name_of(entry))
+
+
+def _choices(file: PropertyFile, *, model_known: bool) -> Iterator[Finding]:
+    """Questions about schedulers and players, put to a chain."""
+    for entry, node in nodes(file):
+        if model_known and isinstance(node, Multi | Coalition):
+            message = "this asks about choices, and a Markov chain has none"
+            yield Finding(severity="warning", message=message, span=node.span, property=name_of(entry))
 
 
 def _annotations(file: PropertyFile) -> Iterator[Finding]:
@@ -237,28 +215,10 @@ def _portability(file: PropertyFile, targets: Collection[Target]) -> Iterator[Fi
 # ---------------------------------------------------------------- parts
 
 
-def _nodes(file: PropertyFile) -> Iterator[tuple[Property | LabelDefinition, Node]]:
-    entries: list[Property | LabelDefinition] = [*file.labels, *file.properties]
-    for entry in entries:
-        for node in walk(entry.formula):
-            yield entry, node
-
-
 def _all_formulas(file: PropertyFile) -> Iterator[Formula]:
     yield from (constant.value for constant in file.constants if constant.value is not None)
     yield from (definition.formula for definition in file.labels)
     yield from (entry.formula for entry in file.properties)
-
-
-def _error(
-    entry: Property | LabelDefinition, message: str, hint: str | None = None, node: Node | None = None
-) -> Finding:
-    span = node.span if node is not None and node.span is not None else entry.span
-    return Finding(severity="error", message=message, span=span, hint=hint, property=_name(entry))
-
-
-def _name(entry: Property | LabelDefinition) -> str | None:
-    return entry.name if isinstance(entry, Property) else None
 
 
 def _some(names: list[str]) -> str:
@@ -266,10 +226,6 @@ def _some(names: list[str]) -> str:
         return "none"
     shown = ", ".join(quote(name) for name in names[:8])
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
-
-
-def _known(formula: Formula | None, values: dict[str, Fraction | bool]) -> bool:
-    return formula is None or all(node.name in values for node in walk(formula) if isinstance(node, Identifier))
 
 
 def _is_level(text: str) -> bool:

@@ -10,39 +10,51 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracebridge.errors import Location, PropertyError
+from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl.ast import (
     Annotation,
+    Binary,
     Constant,
     Formula,
     LabelDefinition,
     Node,
+    PathBinary,
     Property,
     PropertyFile,
     Span,
     children,
 )
-from tracebridge.pctl.source import Source
+from tracebridge.pctl.source import MAX_PROBLEMS, Source
 from tracebridge.pctl.typecheck import check_file, check_formula
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from lark import Lark, Token
 
     from tracebridge.pctl.tree_builder import ParsedProperty
 
 MAX_BYTES = 200_000
 """The largest property file that is read."""
 
-MAX_DEPTH = 200
-"""The deepest formula that is accepted: every algorithm on trees, recursive ones included, is safe up to here."""
+MAX_DEPTH = 1_000
+"""The deepest nesting that is accepted.
+
+A chain such as ``a | b | c``, of operators that bind equally strongly, is one level however long it is.
+"""
 
 ANNOTATION_KEYS = ("requirement", "credible", "severity", "note")
 """The annotations that tracebridge knows; a file may carry others, and ``lint`` names them."""
 
 _ONE_WORD_KEYS = ("credible", "severity")
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*"|//[^\r\n]*')
+
+_RANKS = {
+    sign: rank
+    for rank, signs in enumerate((("=>",), ("<=>",), ("|",), ("&",), ("=", "!="), ("<", "<=", ">", ">="), "+-", "*/"))
+    for sign in signs
+}
+"""How strongly the binary operators bind."""
 
 _Item = Constant | LabelDefinition | Property
 
@@ -55,10 +67,11 @@ def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
         path: where it came from, for messages.
 
     Raises:
-        PropertyError: the text does not parse, or something in it has the wrong type; with the source line and a caret.
+        PropertyError: the text does not parse, or something in it has the wrong type; every error, up to
+            ``MAX_PROBLEMS``, with its source line and a caret.
     """
     source = Source(_checked_size(text, path).removeprefix("\ufeff"), path)
-    items = _parse(source, "file")
+    items = _parse_file(source)
     _check_separation(items, source)
     plain = [item if isinstance(item, Constant | LabelDefinition) else item.property for item in items]
     for item in plain:
@@ -83,7 +96,7 @@ def parse_formula(text: str) -> Formula:
         PropertyError: as for :func:`parse_properties`.
     """
     source = Source(_checked_size(text, None))
-    formula: Formula = _parse(source, "formula")
+    formula = _parse_alone(source)
     _check_node_depth(formula, source)
     check_formula(formula, source)
     return formula
@@ -122,18 +135,23 @@ def read_properties(path: str | Path) -> PropertyFile:
     return parse_properties(text, path=name)
 
 
+# ---------------------------------------------------------------- tokens to items
+
+
 @cache
 def _grammar() -> Lark:
     """The parser for both start rules; built once, when the first text is parsed."""
     from lark import Lark
 
     from tracebridge.pctl.tree_builder import TreeBuilder
+    from tracebridge.pctl.words import WordsInContext
 
     grammar = (resources.files("tracebridge.pctl") / "pctl.lark").read_text(encoding="utf-8")
     return Lark(
         grammar,
         parser="lalr",
-        lexer="basic",  # operator letters are reserved everywhere, as in PRISM
+        lexer="basic",  # operator letters are reserved everywhere, as in PRISM; other words are named by their context
+        postlex=WordsInContext(),
         start=["file", "formula"],
         keep_all_tokens=True,
         maybe_placeholders=False,
@@ -141,18 +159,82 @@ def _grammar() -> Lark:
     )
 
 
-def _parse(source: Source, start: str):  # type: ignore[no-untyped-def]
-    from lark.exceptions import UnexpectedInput
+class _Mistake(NamedTuple):
+    """What is wrong, and the number of the token at which the parser noticed."""
+
+    problem: Problem
+    noticed: int
+
+
+def _tokens(source: Source) -> list[Token]:
+    """All tokens; what is no token of the language is one of the kind JUNK."""
+    lexing: Any = _grammar().parse_interactive(source.text, start="file")
+    return list(lexing.lexer_thread.lex(lexing.parser_state))
+
+
+def _parse_alone(source: Source) -> Formula:
+    parsed = _parse(source, _tokens(source), 0, "formula")
+    if isinstance(parsed, _Mistake):
+        raise PropertyError(parsed.problem)
+    formula: Formula = parsed
+    return formula
+
+
+def _parse_file(source: Source) -> list[Constant | LabelDefinition | ParsedProperty]:
+    """The items of a file. After an error the parser goes on with the next item that can be told."""
+    tokens = _tokens(source)
+    problems: list[Problem] = []
+    start: int | None = 0
+    while start is not None and len(problems) < MAX_PROBLEMS:
+        parsed = _parse(source, tokens, start, "file")
+        if not isinstance(parsed, _Mistake):
+            break
+        problems.append(parsed.problem)
+        start = _next_item(source, tokens, parsed.noticed, start)
+    if problems:
+        raise PropertyError(problems)
+    items: list[Constant | LabelDefinition | ParsedProperty] = parsed
+    return items
+
+
+def _parse(source: Source, tokens: list[Token], start: int, rule: str) -> Any:
+    """What the rule makes of the tokens from a place on, or the first mistake in them."""
+    from lark.exceptions import UnexpectedToken
 
     from tracebridge.pctl.diagnosis import diagnose
     from tracebridge.pctl.tree_builder import Rejection
 
+    state: Any = _grammar().parse_interactive(start=rule)
+    place = start
     try:
-        return _grammar().parse(source.text, start=start)
-    except UnexpectedInput as unexpected:
-        raise diagnose(unexpected, source) from None
+        for place in range(start, len(tokens)):
+            state.feed_token(tokens[place])
+        place = len(tokens)
+        return state.feed_eof(tokens[-1] if start < len(tokens) else None)
+    except UnexpectedToken as unexpected:
+        return _Mistake(diagnose(source, unexpected.token, lambda: _accepted(state)), place)
     except Rejection as rejection:
-        raise source.error(rejection.span, rejection.message, rejection.hint) from None
+        return _Mistake(source.problem(rejection.span, rejection.message, rejection.hint), place)
+
+
+def _accepted(state: Any) -> set[str]:
+    """The terminals that could have come next; none are named at a depth where trying each would take too long."""
+    accepted: set[str] = state.accepts() if len(state.parser_state.state_stack) <= MAX_DEPTH else set()
+    return accepted
+
+
+def _next_item(source: Source, tokens: list[Token], noticed: int, start: int) -> int | None:
+    """Where to go on after a mistake: behind the next ``;``, or where a line begins an item; None at the end."""
+    from tracebridge.pctl.diagnosis import begins_item
+
+    for place in range(max(noticed, start), len(tokens)):
+        if tokens[place].type == "SEMICOLON":
+            return place + 1
+        offset = tokens[place].start_pos
+        assert offset is not None  # noqa: S101 - every token of the lexer has a place
+        if place > start and begins_item(source.text, offset):
+            return place
+    return None
 
 
 def _checked_size(text: str, path: str | None) -> str:
@@ -169,13 +251,18 @@ def _check_separation(items: list[Constant | LabelDefinition | ParsedProperty], 
     """A property without ``;`` is over at the end of its line; anything else is a typing mistake inside it."""
     from tracebridge.pctl.diagnosis import diagnose_leftover
 
+    problems: list[Problem] = []
+    reported = 0  # the line of the last one: what follows on it is no second mistake
     for previous, following in pairwise(items):
         if isinstance(previous, Constant | LabelDefinition) or previous.terminated:
             continue
         end = previous.property.span
         span = following.span if isinstance(following, Constant | LabelDefinition) else following.property.span
-        if end is not None and span is not None and end.end_line == span.line:
-            raise diagnose_leftover(source, span)
+        if end is not None and span is not None and end.end_line == span.line != reported:
+            problems.append(diagnose_leftover(source, span))
+            reported = span.line
+    if problems:
+        raise PropertyError(problems[:MAX_PROBLEMS])
 
 
 def _check_depth(item: _Item, source: Source) -> None:
@@ -191,12 +278,18 @@ def _check_node_depth(root: Node, source: Source) -> None:
         if depth > MAX_DEPTH:
             span = node.span or root.span
             assert span is not None  # noqa: S101 - the parser gives every node a span
-            raise source.error(
-                span,
-                f"nested more than {MAX_DEPTH} deep",
-                "group a long chain with parentheses, or name parts of it with label definitions",
-            )
-        stack.extend((child, depth + 1) for child in children(node))
+            raise source.error(span, f"nested more than {MAX_DEPTH:,} deep", "name parts of it with label definitions")
+        stack.extend((child, depth + (not _continues(child, node))) for child in children(node))
+
+
+def _continues(child: Node, node: Node) -> bool:
+    """Whether the child is the left part of a chain that the node continues, as ``a | b`` in ``a | b | c``."""
+    return (
+        isinstance(node, Binary | PathBinary)
+        and child is node.left
+        and isinstance(child, Binary | PathBinary)
+        and _RANKS[child.operator] == _RANKS[node.operator]
+    )
 
 
 def _with_text(item: Property, source: Source) -> Property:

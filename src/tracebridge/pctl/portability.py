@@ -1,57 +1,98 @@
 """Which tool's own syntax can say a property, and how.
 
 PRISM and Storm are asked in their own syntax when a property file goes to a user of theirs. (Tracebridge's engines ask
-operator by operator, and need none of this.)
+operator by operator, and need none of this.) What a tool lacks is rewritten where an equivalent exists
+(`tracebridge.pctl.tool_syntax`); the rest is an obstacle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
 
+from tracebridge.errors import PropertyError
 from tracebridge.pctl.ast import (
+    AutomatonPath,
     Binary,
     Call,
+    Coalition,
     Conditional,
     CumulativeReward,
     Eventually,
+    Filter,
     Formula,
-    Globally,
     Identifier,
-    InstantaneousReward,
     Label,
+    Multi,
+    Next,
     Node,
     Number,
+    OnePerStep,
+    PathBinary,
+    PathFormula,
+    PathNot,
+    PathReward,
     Probability,
     Property,
-    Release,
+    Quantified,
+    Quantile,
+    ReachReward,
     Reward,
     Span,
     SteadyState,
     Truth,
     Unary,
     Until,
-    WeakUntil,
     children,
+    is_pctl,
     walk,
 )
 from tracebridge.pctl.finding import Finding
-from tracebridge.pctl.printer import Names, Target, negation
-from tracebridge.pctl.rewrite import rewrite
+from tracebridge.pctl.printer import Names, Target, format_formula
+from tracebridge.pctl.references import reward_bounds, structure_names
+from tracebridge.pctl.tool_syntax import Conditions, path_nodes, storm_form, tool_form
 from tracebridge.pctl.words import PRISM_WORDS, STORM_WORDS, is_identifier
+
+__all__ = ["TOOLS", "ToolSupport", "portability", "reserves", "storm_form", "tool_support"]
 
 TOOLS = {"prism": "PRISM", "storm": "Storm"}
 
 _LARGEST_INTEGER = {"prism": 2**31 - 1, "storm": 2**63 - 1}
-_LARGEST_FORMULA = 10_000
 _WORDS = {"prism": PRISM_WORDS - {"init"}, "storm": STORM_WORDS - {"init"}}
+_OPERATORS = (Probability, Reward, SteadyState, Quantified, Quantile, Multi, Coalition, Filter)
+_STORM_FILTERS = frozenset({"min", "max", "sum", "avg", "count", "argmin", "argmax", "forall", "exists", "values"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSupport:
+    """How a tool's own syntax says a formula.
+
+    Attributes:
+        syntax: as it stands, after a rewriting, or not at all. text: what the tool reads; None if nothing.
+        obstacles: why not, without the tool's name.
+    """
+
+    syntax: Literal["yes", "rewritten", "no"]
+    text: str | None
+    obstacles: tuple[str, ...] = ()
+
+
+def tool_support(formula: Formula, target: Target) -> ToolSupport:
+    """How PRISM's or Storm's own syntax says a formula, its names taken as they are."""
+    obstacles = tuple(finding.message.partition(" ")[2] for finding in portability(formula, target))
+    if obstacles:
+        return ToolSupport(syntax="no", text=None, obstacles=obstacles)
+    text = format_formula(formula, target=target)
+    return ToolSupport(syntax="yes" if text == format_formula(formula) else "rewritten", text=text)
 
 
 def portability(property: Property | Formula, target: Target, names: Names | None = None) -> list[Finding]:  # noqa: A002
     """What keeps a tool from taking a property in its own syntax; nothing when it takes it.
 
     Args:
-        property: a property, or a formula, with label definitions expanded.
+        property: a property, or a formula, with label definitions and references to properties expanded.
         target: ``"prism"`` (4.10) or ``"storm"`` (stormpy 2).
         names: from a label, reward structure or property name to its name in the tool; None leaves them as they are.
     """
@@ -61,7 +102,7 @@ def portability(property: Property | Formula, target: Target, names: Names | Non
     for message, span in chain(
         _name_obstacles(property, target, names or (lambda label: label)),
         _number_obstacles(formula, target),
-        _storm_obstacles(formula) if target == "storm" else _prism_obstacles(formula),
+        _syntax_obstacles(formula, target),
     ):
         first.setdefault(message, span)
     return [
@@ -73,50 +114,6 @@ def portability(property: Property | Formula, target: Target, names: Names | Non
 def reserves(target: Target, name: str) -> bool:
     """Whether a tool keeps a word for itself, so that no constant can have this name."""
     return name in _WORDS[target]
-
-
-def storm_form(formula: Formula) -> Formula:
-    """The formula without what Storm's state formulas lack: ``=>``, ``<=>``, ``? :`` and ``=`` between truth values."""
-
-    def change(node: Formula) -> Formula:
-        match node:
-            case Binary(operator="=>"):
-                return Binary("|", negation(node.left), node.right, span=node.span)
-            case Binary(operator="<=>"):
-                return _equivalence(node.left, node.right, node.span)
-            case Binary(operator="=") if _is_condition(node.left) or _is_condition(node.right):
-                return _equivalence(node.left, node.right, node.span)
-            case Binary(operator="!=") if _is_condition(node.left) or _is_condition(node.right):
-                return _equivalence(node.left, negation(node.right), node.span)
-            case Conditional() if _is_condition(node.then) or _is_condition(node.otherwise):
-                yes, no = Binary("&", node.test, node.then), Binary("&", negation(node.test), node.otherwise)
-                return Binary("|", yes, no, span=node.span)
-            case _:
-                return node
-
-    return rewrite(formula, change)
-
-
-def _equivalence(left: Formula, right: Formula, span: Span | None) -> Formula:
-    both, neither = Binary("&", left, right), Binary("&", negation(left), negation(right))
-    return Binary("|", both, neither, span=span)
-
-
-def _is_condition(formula: Formula) -> bool:
-    """Whether a formula is a truth value made of labels and operators, which Storm does not take inside expressions."""
-    match formula:
-        case Label():
-            return True
-        case Probability() | Reward() | SteadyState():
-            return formula.threshold is not None
-        case Unary():
-            return _is_condition(formula.operand)
-        case Binary(operator="&" | "|" | "=>" | "<=>"):
-            return _is_condition(formula.left) or _is_condition(formula.right)
-        case Conditional():
-            return _is_condition(formula.then) or _is_condition(formula.otherwise)
-        case _:
-            return False
 
 
 _Obstacle = tuple[str, Span | None]
@@ -132,8 +129,9 @@ def _name_obstacles(property: Property | Formula, target: Target, names: Names) 
             yield f"cannot read the label {problem}", node.span
         if isinstance(node, Identifier) and node.name in _WORDS[target]:
             yield f"keeps the word {node.name} for itself", node.span
-        if isinstance(node, Reward) and node.structure and (problem := _name_problem(names(node.structure), target)):
-            yield f"cannot read the reward structure {problem}", node.span
+        for structure in structure_names(node):
+            if isinstance(structure, str) and (problem := _name_problem(names(structure), target)):
+                yield f"cannot read the reward structure {problem}", node.span
 
 
 def _name_problem(name: str, target: Target) -> str | None:
@@ -148,39 +146,181 @@ def _number_obstacles(formula: Formula, target: Target) -> Iterator[_Obstacle]:
             yield f"has no whole number above {_LARGEST_INTEGER[target]:,}", node.span
 
 
+def _syntax_obstacles(formula: Formula, target: Target) -> Iterable[_Obstacle]:
+    try:
+        form = tool_form(formula, target)
+    except PropertyError as error:
+        return [(error.problems[0].message, formula.span)]
+    return _prism_obstacles(form) if target == "prism" else _storm_obstacles(form)
+
+
+# ---------------------------------------------------------------- PRISM
+
+
 def _prism_obstacles(formula: Formula) -> Iterator[_Obstacle]:
     for node in walk(formula):
-        if isinstance(node, Probability | Reward) and node.optimum is not None and node.threshold is not None:
-            yield "takes min and max only with =?", node.span
+        if reward_bounds(node):
+            yield "has no reward bounds", node.span
+        match node:
+            case Probability() | Reward():
+                yield from _prism_operator(node)
+            case Quantified() if _has_step_bounds(node.path):
+                yield "takes no step bounds in A and E, and a finite part of a run does not show this one", node.span
+            case Quantile():
+                yield "has no quantile", node.span
+            case Multi(kind="multilex"):
+                yield "has no multilex", node.span
+            case AutomatonPath():
+                yield "has no HOA", node.span
+            case CumulativeReward() if node.discount is not None:
+                yield "has no discount", node.span
+            case _:
+                pass
+
+
+def _prism_operator(operator: Probability | Reward) -> Iterator[_Obstacle]:
+    if operator.optimum is not None and operator.threshold is not None:
+        yield "takes min and max only with =?", operator.span
+    if operator.condition is not None:
+        yield "has no conditional ||, and only unbounded conditions of P can be written as a quotient", operator.span
+    if isinstance(operator, Reward) and isinstance(operator.structure, OnePerStep):
+        yield 'has no T; define a reward of 1 a step, as in R{"steps"}', operator.span
+    match operator.path:
+        case PathReward(path) if not _is_co_safe(path):
+            yield "takes in R only X, F and U without bounds, joined by & and |, or written without negation", path.span
+        case path if isinstance(operator, Probability):
+            if not _is_simple(operator.path) and _has_step_bounds(operator.path):
+                yield "does not check step bounds inside LTL", operator.span
+        case _:
+            pass
+
+
+def _has_step_bounds(path: PathFormula) -> bool:
+    return any(getattr(node, "bound", None) is not None for node in path_nodes(path))
+
+
+def _is_simple(path: PathFormula) -> bool:
+    """Whether it is one temporal operator over formulas, possibly negated: PRISM's PCTL."""
+    while isinstance(path, PathNot):
+        path = path.operand
+    return is_pctl(path)
+
+
+def _is_co_safe(path: PathFormula) -> bool:
+    """What PRISM recognises as satisfied by a finite part of a run."""
+    return all(
+        isinstance(node, Next | Eventually | Until) or (isinstance(node, PathBinary) and node.operator in {"&", "|"})
+        for node in path_nodes(path)
+    ) and not _has_step_bounds(path)
+
+
+# ---------------------------------------------------------------- Storm
 
 
 def _storm_obstacles(formula: Formula) -> Iterator[_Obstacle]:
-    translated = storm_form(formula)
-    if next(islice(walk(translated), _LARGEST_FORMULA, None), None) is not None:
-        yield "has no <=>, and without it the formula is too large", formula.span
-        return
-    stack: list[tuple[Node, bool]] = [(translated, True)]  # a formula, and whether a query may stand here
+    conditions = Conditions()
+    stack: list[tuple[Node, bool]] = [(formula, True)]  # a node, and whether it is asked about at the top
     while stack:
-        node, query_allowed = stack.pop()
-        yield from _storm_obstacle(node, query_allowed=query_allowed)
-        stack.extend((child, False) for child in reversed(list(children(node))))
+        node, on_top = stack.pop()
+        yield from _storm_obstacle(node, conditions, on_top=on_top)
+        below = on_top and isinstance(node, Filter | Multi | Quantile | Coalition)
+        stack.extend((child, below) for child in reversed(list(children(node))))
 
 
-def _storm_obstacle(node: Node, *, query_allowed: bool) -> Iterator[_Obstacle]:
+def _storm_obstacle(node: Node, conditions: Conditions, *, on_top: bool) -> Iterator[_Obstacle]:
     match node:
         case Probability() | Reward() | SteadyState():
-            if node.threshold is None and not query_allowed:
+            if node.threshold is None and not on_top:
                 yield "does not calculate with operators", node.span
+            if not isinstance(node, SteadyState):
+                yield from _storm_operator(node, on_top=on_top)
         case (
             Binary(operator="=" | "!=" | "<" | "<=" | ">" | ">=" | "+" | "-" | "*" | "/") | Call() | Unary(operator="-")
         ):
-            if any(_is_condition(part) for part in children(node) if isinstance(part, Formula)):
+            if any(part in conditions for part in children(node) if isinstance(part, Formula)):
                 yield "takes no label and no operator inside an expression", node.span
-        case Conditional():
-            if _is_condition(node.test):
-                yield "takes no label and no operator inside an expression", node.span
-        case Eventually() | Globally() | Until() | WeakUntil() | Release():
-            if node.bound is not None and node.bound.upper is None:
-                yield "does not check a step bound without an upper end", node.span
-        case CumulativeReward() | InstantaneousReward() | Truth():
+        case Conditional() if node.test in conditions:
+            yield "takes no label and no operator inside an expression", node.span
+        case Quantified():
+            yield "has no A and E, and a finite part of a run does not show this one", node.span
+        case Filter() | Quantile() | Multi() | Coalition():
+            yield from _storm_top_level(node, on_top=on_top)
+        case _:
             pass
+
+
+def _storm_top_level(node: Filter | Quantile | Multi | Coalition, *, on_top: bool) -> Iterator[_Obstacle]:
+    if not on_top:
+        yield "takes filter, quantile, multi and << >> only at the top of a property", node.span
+    match node:
+        case Filter():
+            if node.kind not in _STORM_FILTERS:
+                yield f"has no filter {node.kind}", node.span
+            if node.states is not None and any(isinstance(part, _OPERATORS) for part in walk(node.states)):
+                yield "takes no operator in the states of a filter", node.states.span
+        case Quantile(operator=Reward()):
+            yield "has quantiles of P only", node.span
+        case Quantile():
+            yield from _storm_quantile(node)
+        case Coalition(opponents=True):
+            yield "has no [[ ]]", node.span
+        case _:
+            pass
+
+
+def _storm_quantile(node: Quantile) -> Iterator[_Obstacle]:
+    names = {variable.name for variable in node.variables}
+    for name in names & _WORDS["storm"]:
+        yield f"keeps the word {name} for itself", node.span
+    for part in walk(node.operator):
+        if isinstance(part, Binary | Unary | Call | Conditional) and any(
+            isinstance(inner, Identifier) and inner.name in names for inner in walk(part)
+        ):
+            yield "takes the variable of a quantile only alone, as the bound", part.span
+            return
+
+
+def _storm_operator(operator: Probability | Reward, *, on_top: bool) -> Iterator[_Obstacle]:
+    path, condition = operator.path, operator.condition
+    if isinstance(operator, Reward):
+        if isinstance(operator.structure, Formula):
+            yield "does not count reward structures", operator.span
+        if isinstance(operator.structure, OnePerStep) and (condition is not None or not isinstance(path, ReachReward)):
+            yield "takes in T only F", operator.span
+        if isinstance(path, PathReward):
+            yield "takes in R only F without bounds, of a condition on states", path.span
+        if isinstance(path, CumulativeReward) and path.reward_bounds:
+            yield from _storm_reward_bounds(path, on_top=on_top, span=operator.span)
+            if path.discount is not None:
+                yield "takes no discount together with a reward bound", operator.span
+    if condition is not None and not all(_is_reachability(side) for side in (path, condition)):
+        yield "takes a condition only as F a || F b, both without bounds", operator.span
+    for node in path_nodes(path) if isinstance(path, PathFormula) else ():
+        if reward_bounds(node):
+            if node is not path or not is_pctl(path):
+                yield "takes reward bounds in one F or U over conditions on states", operator.span
+            else:
+                yield from _storm_reward_bounds(node, on_top=on_top, span=operator.span)
+        elif isinstance(node, Eventually | Until) and node.bound is not None and node.bound.upper is None:
+            yield "does not check a step bound without an upper end", node.span or operator.span
+        elif isinstance(node, Until) and node.left != Truth(True) and node.bound is not None and node.bound.lower:
+            yield "misreads U within an interval of steps", node.span or operator.span
+
+
+def _storm_reward_bounds(node: Node, *, on_top: bool, span: Span | None) -> Iterator[_Obstacle]:
+    if not on_top:
+        yield "checks reward bounds only for the initial state, not inside another operator", span
+    steps = getattr(node, "bound", None)
+    ends = [bound.bound for bound in reward_bounds(node)]
+    if isinstance(node, Eventually | Until) and steps is not None:
+        ends.append(steps)
+    if any(end.lower is not None and end.upper is not None for end in ends):
+        yield "takes beside reward bounds, and in them, only bounds with one end", span
+
+
+def _is_reachability(path: Node) -> bool:
+    match path:
+        case Eventually():
+            return is_pctl(path) and path.bound is None and not path.reward_bounds
+        case _:
+            return isinstance(path, ReachReward)

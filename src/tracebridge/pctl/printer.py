@@ -1,35 +1,46 @@
 """Text from trees: the canonical form, and the forms that PRISM and Storm read.
 
 The canonical form parses to the same tree. It writes the parentheses that the grammar needs, and those around the
-operand of a temporal operator that help a reader.
+operands of a temporal operator that help a reader. Where PRISM has a construct its spelling is taken, else Storm's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tracebridge.pctl.ast import (
+    AutomatonPath,
     Binary,
     Call,
+    Coalition,
     Conditional,
     CumulativeReward,
     Eventually,
+    Filter,
     Formula,
     Globally,
     Identifier,
     InstantaneousReward,
     Label,
     LongRunReward,
+    Multi,
     Next,
+    Node,
     Number,
-    Operator,
+    OnePerStep,
+    PathBinary,
     PathFormula,
+    PathNot,
+    PathReward,
     Probability,
+    Quantified,
+    Quantile,
     ReachReward,
     Release,
     Reward,
+    RewardBound,
     RewardPath,
     SteadyState,
     StepBound,
@@ -43,7 +54,7 @@ from tracebridge.pctl.ast import (
 Target = Literal["prism", "storm"]
 Names = Callable[[str], str]
 
-_LEVELS = {
+BINDING = {
     "=>": 1,
     "<=>": 2,
     "|": 3,
@@ -59,13 +70,15 @@ _LEVELS = {
     "*": 9,
     "/": 9,
 }
-_CONDITIONAL, _NOT, _SUM, _PRODUCT, _SIGNED, _ATOM = 0, 5, 8, 9, 10, 11
+"""How strongly the binary operators bind, weakest first."""
+_TEMPORAL, _CONDITIONAL, _NOT, _SUM, _PRODUCT, _SIGNED, _ATOM = -1, 0, 5, 8, 9, 10, 11
 _LONGEST_DECIMAL = 4_000
 _ZERO = Number(Fraction(0), integer=True)
 _ONE = Number(Fraction(1), integer=True)
+_LETTERS = {Next: "X", Eventually: "F", Globally: "G", Until: "U", WeakUntil: "W", Release: "R"}
 
 
-def format_formula(formula: Formula, *, target: Target | None = None, names: Names | None = None) -> str:
+def format_formula(formula: Formula | PathFormula, *, target: Target | None = None, names: Names | None = None) -> str:
     """The text of a formula.
 
     Args:
@@ -73,15 +86,35 @@ def format_formula(formula: Formula, *, target: Target | None = None, names: Nam
         target: None for the canonical form, or the tool whose syntax to use. What that tool's syntax cannot say is
             written as in the canonical form; :func:`tracebridge.pctl.portability` tells beforehand.
         names: from the user's label to the name in the tool's model.
+
+    Raises:
+        PropertyError: the formula without the operators that the target lacks would be too large.
     """
-    return _Printer(target, names or (lambda name: name)).formula(formula, _CONDITIONAL)
+    if target is not None:
+        from tracebridge.pctl.tool_syntax import tool_form
+
+        formula = tool_form(formula, target)
+    spelling = _Spelling(names or (lambda name: name))
+    text: list[str] = []
+    waiting: list[_Piece] = [_Part(formula, _TEMPORAL)]
+    while waiting:
+        piece = waiting.pop()
+        if isinstance(piece, str):
+            text.append(piece)
+        else:
+            waiting.extend(reversed(spelling.pieces(piece)))
+    return "".join(text)
 
 
 def negation(formula: Formula) -> Formula:
-    """Not the formula; a double negation is left out."""
-    if isinstance(formula, Unary) and formula.operator == "!":
-        return formula.operand
-    return Unary("!", formula, span=formula.span)
+    """Not the formula; a double negation is left out, and not true is false."""
+    match formula:
+        case Unary(operator="!"):
+            return formula.operand
+        case Truth():
+            return Truth(not formula.value, span=formula.span)
+        case _:
+            return Unary("!", formula, span=formula.span)
 
 
 def quote(name: str) -> str:
@@ -96,140 +129,193 @@ def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-class _Printer:
-    def __init__(self, target: Target | None, names: Names) -> None:
-        self._target = target
+class _Part(NamedTuple):
+    """A node where the grammar wants one that binds at least as strongly as ``minimum``."""
+
+    node: Node
+    minimum: int
+
+
+_Piece = str | _Part
+
+
+class _Spelling:
+    """What each node is made of: pieces of text, and the nodes below it."""
+
+    def __init__(self, names: Names) -> None:
         self._names = names
 
-    def formula(self, formula: Formula, minimum: int) -> str:
-        """The text of a formula where the grammar wants one that binds at least as strongly as ``minimum``."""
+    def pieces(self, part: _Part) -> list[_Piece]:
+        node = part.node
+        pieces, level = self._formula(node) if isinstance(node, Formula) else self._path(node)
+        return pieces if level >= part.minimum else ["(", *pieces, ")"]
+
+    # ------------------------------------------------------------ formulas
+
+    def _formula(self, formula: Formula) -> tuple[list[_Piece], int]:
         match formula:
             case Truth():
-                text, level = ("true" if formula.value else "false"), _ATOM
+                return ["true" if formula.value else "false"], _ATOM
             case Number():
                 text, level = _number(formula)
+                return [text], level
             case Label():
-                text, level = quote(self._names(formula.name)), _ATOM
+                return [self._quoted(formula.name)], _ATOM
             case Identifier():
-                text, level = formula.name, _ATOM
-            case Unary(operator="!"):
-                text, level = f"!{self.formula(formula.operand, _NOT)}", _NOT
+                return [formula.name], _ATOM
             case Unary():
-                text, level = f"-{self.formula(formula.operand, _SIGNED)}", _SIGNED
+                level = _NOT if formula.operator == "!" else _SIGNED
+                return [formula.operator, _Part(formula.operand, level)], level
             case Binary():
-                text, level = self._binary(formula)
+                level = BINDING[formula.operator]
+                left, right = _Part(formula.left, level), _Part(formula.right, level + 1)
+                return [left, f" {formula.operator} ", right], level
             case Conditional():
-                text, level = self._conditional(formula)
+                test, then = _Part(formula.test, 1), _Part(formula.then, 1)
+                return [test, " ? ", then, " : ", _Part(formula.otherwise, _CONDITIONAL)], _CONDITIONAL
             case Call():
-                arguments = [self.formula(argument, _CONDITIONAL) for argument in formula.arguments]
-                text, level = f"{formula.function}({', '.join(arguments)})", _ATOM
+                return [f"{formula.function}(", *_listed(formula.arguments), ")"], _ATOM
+            case Filter():
+                operands = [formula.operand] if formula.states is None else [formula.operand, formula.states]
+                return [f"filter({formula.kind}, ", *_listed(operands), ")"], _ATOM
+            case Multi():
+                return [f"{formula.kind}(", *_listed(formula.objectives), ")"], _ATOM
+            case Quantile():
+                variables = [f"{v.optimum} {v.name}, " if v.optimum else f"{v.name}, " for v in formula.variables]
+                return ["quantile(", *variables, _Part(formula.operator, _CONDITIONAL), ")"], _ATOM
+            case Coalition():
+                players = ",".join(formula.players)
+                brackets = f"[[{players}]] " if formula.opponents else f"<<{players}>> "
+                return [brackets, _Part(formula.operator, _ATOM)], _ATOM
             case _:
-                text, level = self._operator(formula), _ATOM
-        return text if level >= minimum else f"({text})"
+                return self._operator(formula), _ATOM
 
-    def _binary(self, formula: Binary) -> tuple[str, int]:
-        level = _LEVELS[formula.operator]
-        left = self.formula(formula.left, level)
-        right = self.formula(formula.right, level + 1)
-        return f"{left} {formula.operator} {right}", level
-
-    def _conditional(self, formula: Conditional) -> tuple[str, int]:
-        test, then = self.formula(formula.test, 1), self.formula(formula.then, 1)
-        return f"{test} ? {then} : {self.formula(formula.otherwise, _CONDITIONAL)}", _CONDITIONAL
-
-    def _operator(self, operator: Operator) -> str:
+    def _operator(self, operator: Probability | Reward | SteadyState | Quantified) -> list[_Piece]:
         match operator:
             case Probability():
-                return (
-                    f"P{operator.optimum or ''}{self._requirement(operator.threshold)} [ {self._path(operator.path)} ]"
-                )
+                head = [f"P{operator.optimum or ''}", *_requirement(operator.threshold)]
+                return [*head, " [ ", *self._given(_Part(operator.path, _TEMPORAL), operator.condition), " ]"]
             case Reward():
-                structure = f"{{{quote(self._names(operator.structure))}}}" if operator.structure is not None else ""
-                head = f"R{structure}{operator.optimum or ''}{self._requirement(operator.threshold)}"
-                return f"{head} [ {self._reward_path(operator.path)} ]"
+                head = [*self._reward_head(operator), operator.optimum or "", *_requirement(operator.threshold)]
+                return [*head, " [ ", *self._given(_Part(operator.path, _TEMPORAL), operator.condition), " ]"]
             case SteadyState():
-                return f"S{self._requirement(operator.threshold)} [ {self.formula(operator.operand, _CONDITIONAL)} ]"
+                return ["S", *_requirement(operator.threshold), " [ ", _Part(operator.operand, _CONDITIONAL), " ]"]
+            case Quantified():
+                return [f"{operator.quantifier} [ ", _Part(operator.path, _TEMPORAL), " ]"]
 
-    def _requirement(self, threshold: Threshold | None) -> str:
-        if threshold is None:
-            return "=?"
-        return f"{threshold.comparison}{self.formula(threshold.value, _SUM)}"
+    @staticmethod
+    def _given(path: _Part, condition: PathFormula | None) -> list[_Piece]:
+        return [path] if condition is None else [path, " || ", _Part(condition, _TEMPORAL)]
 
-    def _path(self, path: PathFormula) -> str:
-        if self._target == "storm":
-            dual = _storm_dual(path)
-            if dual is not None:
-                return f"!({self._path(dual)})"
+    def _reward_head(self, operator: Reward) -> list[_Piece]:
+        match operator.structure:
+            case None:
+                return ["R"]
+            case OnePerStep():
+                return ["T"]
+            case str(name):
+                return [f"R{{{self._quoted(name)}}}"]
+            case number:
+                return ["R{", _Part(number, _CONDITIONAL), "}"]
+
+    # ------------------------------------------------------------ paths
+
+    def _path(self, path: PathFormula | RewardPath) -> tuple[list[_Piece], int]:
         match path:
-            case Next():
-                return f"X {self._operand(path.operand)}"
-            case Eventually() | Globally():
-                letter = "F" if isinstance(path, Eventually) else "G"
-                return f"{letter}{self._bound(path.bound)} {self._operand(path.operand)}"
+            case Next() | Eventually() | Globally():
+                bound = [] if isinstance(path, Next) else self._bounds(path.bound, path.reward_bounds)
+                return [_LETTERS[type(path)], *bound, " ", *_operand(path.operand, after_letter=True)], _TEMPORAL
             case Until() | WeakUntil() | Release():
-                letter = {Until: "U", WeakUntil: "W", Release: "R"}[type(path)]
-                left, right = self._operand(path.left), self._operand(path.right)
-                return f"{left} {letter}{self._bound(path.bound)} {right}"
-
-    def _operand(self, formula: Formula) -> str:
-        """An operand in parentheses, unless it is one word, an operator, or the negation of one."""
-        negations = 0
-        inner = formula
-        while isinstance(inner, Unary) and inner.operator == "!":
-            inner, negations = inner.operand, negations + 1
-        return "!" * negations + self.formula(inner, _ATOM)
-
-    def _bound(self, bound: StepBound | None) -> str:
-        if bound is None:
-            return ""
-        lower, upper = bound.lower, bound.upper
-        if bound.exact and upper is not None:
-            return f"={self._step(upper)}"
-        if upper is None:
-            return f"{'>' if bound.lower_strict else '>='}{self._step(lower or _ZERO)}"
-        if lower is None:
-            return f"{'<' if bound.upper_strict else '<='}{self._step(upper)}"
-        first = Binary("+", lower, _ONE) if bound.lower_strict else lower
-        last = Binary("-", upper, _ONE) if bound.upper_strict else upper
-        return f"[{self.formula(first, _SUM)},{self.formula(last, _SUM)}]"
-
-    def _step(self, formula: Formula) -> str:
-        """The end of a step bound: PRISM reads ``F<=k (a)`` as meant, but ``F<=2*k (a)`` as a call of k."""
-        text = self.formula(formula, _ATOM)
-        return f"({text})" if isinstance(formula, Call) else text
-
-    def _reward_path(self, path: RewardPath) -> str:
-        match path:
+                operator = [f" {_LETTERS[type(path)]}", *self._bounds(path.bound, path.reward_bounds), " "]
+                return [*_operand(path.left), *operator, *_operand(path.right)], _TEMPORAL
+            case PathNot():
+                return ["!", _Part(path.operand, _NOT)], _NOT
+            case PathBinary():
+                level = BINDING[path.operator]
+                return [_Part(path.left, level), f" {path.operator} ", _Part(path.right, level + 1)], level
+            case AutomatonPath():
+                pieces: list[_Piece] = [f"HOA: {{{quote(path.file)}"]
+                for proposition in path.propositions:
+                    pieces += [f", {quote(proposition.name)} -> ", _Part(proposition.formula, _CONDITIONAL)]
+                return [*pieces, "}"], _TEMPORAL
             case ReachReward():
-                return f"F {self._operand(path.operand)}"
+                return ["F ", *_operand(path.operand, after_letter=True)], _TEMPORAL
+            case PathReward():
+                return [_Part(path.path, _TEMPORAL)], _TEMPORAL
             case CumulativeReward():
-                if path.bound is None:
-                    return "C"
-                if path.strict and self._target == "prism":  # PRISM has no C<k
-                    return f"C<={self.formula(Binary('-', path.bound, _ONE), _SUM)}"
-                return f"C{'<' if path.strict else '<='}{self.formula(path.bound, _SUM)}"
+                return self._cumulative(path), _TEMPORAL
             case InstantaneousReward():
-                return f"I={self.formula(path.time, _SUM)}"
+                return ["I=", _Part(path.time, _SUM)], _TEMPORAL
             case LongRunReward():
-                return "S"
+                return ["S"], _TEMPORAL
+
+    def _cumulative(self, path: CumulativeReward) -> list[_Piece]:
+        steps = None if path.bound is None else StepBound(upper=path.bound, upper_strict=path.strict)
+        if steps is not None and path.bound is not None and not path.reward_bounds:
+            bounds: list[_Piece] = ["<" if path.strict else "<=", _Part(path.bound, _SUM)]
+        else:
+            bounds = self._bounds(steps, path.reward_bounds)
+        if path.discount is None:
+            return ["C", *bounds]
+        # Storm reads C<=5 discount=0.9, but Cdiscount=0.9 only without the space
+        return ["C", *bounds, " discount=" if bounds else "discount=", _Part(path.discount, _SUM)]
+
+    def _bounds(self, steps: StepBound | None, rewards: tuple[RewardBound, ...]) -> list[_Piece]:
+        if not rewards:
+            return [] if steps is None else _ends(steps)
+        if steps is None and len(rewards) == 1 and rewards[0].structure is not None:
+            return [f"{{{self._quoted(rewards[0].structure)}}}", *_ends(rewards[0].bound)]
+        pieces: list[_Piece] = []
+        for reward in rewards:
+            structure = "" if reward.structure is None else f"{{{self._quoted(reward.structure)}}}"
+            pieces += [",", f"rew{structure}", *_ends(reward.bound)]
+        if steps is not None:
+            pieces += [",", "steps", *_ends(steps)]
+        return ["^{", *pieces[1:], "}"]
+
+    def _quoted(self, name: str) -> str:
+        return quote(self._names(name))
 
 
-def _storm_dual(path: PathFormula) -> PathFormula | None:
-    """The path formula whose negation says in Storm's syntax what this one says; None where Storm has the operator.
+def _listed(formulas: Iterable[Formula]) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    for formula in formulas:
+        pieces += [", ", _Part(formula, _CONDITIONAL)]
+    return pieces[1:]
 
-    ``G<=k a`` is ``!(F<=k !a)``, ``a R b`` is ``!(!a U !b)`` and ``a W b`` is ``!((a & !b) U (!a & !b))``, with any
-    bound.
-    """
-    match path:
-        case Globally() if path.bound is not None:
-            return Eventually(negation(path.operand), path.bound)
-        case WeakUntil():
-            neither = Binary("&", negation(path.left), negation(path.right))
-            return Until(Binary("&", path.left, negation(path.right)), neither, path.bound)
-        case Release():
-            return Until(negation(path.left), negation(path.right), path.bound)
-        case _:
-            return None
+
+def _requirement(threshold: Threshold | None) -> list[_Piece]:
+    return ["=?"] if threshold is None else [threshold.comparison, _Part(threshold.value, _SUM)]
+
+
+def _operand(operand: Formula | PathFormula, *, after_letter: bool = False) -> list[_Piece]:
+    """An operand in parentheses, unless it is one word, an operator, or the negation of one; X F stands without."""
+    negations = 0
+    inner = operand
+    while isinstance(inner, PathNot) or (isinstance(inner, Unary) and inner.operator == "!"):
+        inner, negations = inner.operand, negations + 1
+    if after_letter and not negations and isinstance(inner, Next | Eventually | Globally):
+        return [_Part(inner, _TEMPORAL)]
+    return ["!" * negations, _Part(inner, _ATOM)]
+
+
+def _ends(bound: StepBound) -> list[_Piece]:
+    lower, upper = bound.lower, bound.upper
+    if bound.exact and upper is not None:
+        return ["=", *_end(upper)]
+    if upper is None:
+        return [">" if bound.lower_strict else ">=", *_end(lower or _ZERO)]
+    if lower is None:
+        return ["<" if bound.upper_strict else "<=", *_end(upper)]
+    first = Binary("+", lower, _ONE) if bound.lower_strict else lower
+    last = Binary("-", upper, _ONE) if bound.upper_strict else upper
+    return ["[", _Part(first, _SUM), ",", _Part(last, _SUM), "]"]
+
+
+def _end(formula: Formula) -> list[_Piece]:
+    """The end of a bound: PRISM reads ``F<=k (a)`` as meant, but ``F<=2*k (a)`` as a call of k."""
+    part = _Part(formula, _ATOM)
+    return ["(", part, ")"] if isinstance(formula, Call) else [part]
 
 
 def _number(number: Number) -> tuple[str, int]:

@@ -9,6 +9,9 @@ from bisect import bisect_right
 from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl.ast import Span
 
+MAX_PROBLEMS = 20
+"""How many errors of one text are reported."""
+
 _EXCERPT_WIDTH = 100
 _NO_PATH = "<text>"
 
@@ -43,10 +46,12 @@ class Source:
 
     def error(self, span: Span, message: str, hint: str | None = None) -> PropertyError:
         """A complaint about a place of this text, with the source line and a caret under it."""
+        return PropertyError(self.problem(span, message, hint))
+
+    def problem(self, span: Span, message: str, hint: str | None = None) -> Problem:
+        """A complaint that may be one of several."""
         location = Location(path=self.path, line=span.line, column=span.column)
-        return PropertyError(
-            Problem(location=location, message=message, hint=hint, excerpt=_excerpt(self.line(span.line), span))
-        )
+        return Problem(location=location, message=message, hint=hint, excerpt=_excerpt(self.line(span.line), span))
 
 
 def locate(span: Span | None, path: str | None) -> Location:

@@ -8,23 +8,29 @@ language does not is refused here with a :class:`Rejection`, which the parser tu
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from lark import Token
 
 from tracebridge.pctl.ast import (
+    AutomatonPath,
+    AutomatonProposition,
     Binary,
     BinaryOperator,
     Call,
+    Coalition,
     Comparison,
     Conditional,
     Constant,
     ConstantType,
     CumulativeReward,
     Eventually,
+    Filter,
+    FilterKind,
     Formula,
     Function,
     Globally,
@@ -33,31 +39,52 @@ from tracebridge.pctl.ast import (
     Label,
     LabelDefinition,
     LongRunReward,
+    Multi,
     Next,
     Number,
+    OnePerStep,
     Operator,
     Optimum,
+    PathBinary,
     PathFormula,
+    PathNot,
+    PathReward,
     Probability,
     Property,
+    Quantified,
+    Quantile,
+    QuantileVariable,
+    Quantitative,
     ReachReward,
     Release,
     Reward,
+    RewardBound,
     RewardPath,
     Span,
     SteadyState,
     StepBound,
+    Structure,
     Threshold,
     Truth,
     Unary,
     Until,
     WeakUntil,
+    is_pctl,
 )
 from tracebridge.pctl.words import PRISM_WORDS
 
 MAX_DIGITS = 4_300  # Python refuses longer integers in text, too
 
+_PathOperator = Literal["&", "|", "=>", "<=>"]
+
 _PATHS = get_args(PathFormula)
+_OPERATORS = get_args(Operator)
+_QUANTITATIVE = get_args(Quantitative)
+_LETTERS: dict[type[Any], str] = {Next: "X", Eventually: "F", Globally: "G", Until: "U", WeakUntil: "W", Release: "R"}
+_BINARY_PATHS: dict[str, type[Until | WeakUntil | Release]] = {"U": Until, "W": WeakUntil, "R": Release}
+_FILTER_KINDS: tuple[FilterKind, ...] = get_args(FilterKind)
+_FILTER_SIGNS: dict[str, FilterKind] = {"+": "sum", "&": "forall", "|": "exists"}
+_LONG_RUN_WORDS = ("LRA", "MP")
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
@@ -89,11 +116,49 @@ class _Requirement(NamedTuple):
     threshold: Threshold | None
 
 
-class _Structure(NamedTuple):
-    name: str
+class _Bounds(NamedTuple):
+    """The bounds of one operator: at most one over steps, and any number over rewards."""
+
+    steps: StepBound | None
+    rewards: tuple[RewardBound, ...]
+    span: Span
+
+
+class _Bound(NamedTuple):
+    measure: _Measure
+    bound: StepBound
+    span: Span
+
+
+class _Measure(NamedTuple):
+    """What a bound counts: steps, or the reward of a structure (None is the first one)."""
+
+    steps: bool
+    structure: str | None
+    span: Span | None = None
+
+
+class _Condition(NamedTuple):
+    path: PathFormula
+
+
+class _OldFilter(NamedTuple):
+    states: Formula
+    kind: FilterKind
+    optimum: Token | None
+
+
+class _Discount(NamedTuple):
+    value: Formula
+    span: Span
+
+
+class _Players(NamedTuple):
+    names: tuple[str, ...]
 
 
 _Children = list[Any]
+_STEPS = _Measure(steps=True, structure=None)
 
 
 class TreeBuilder:
@@ -129,7 +194,7 @@ class TreeBuilder:
         if isinstance(formula, _PATHS):
             raise Rejection(
                 _span_of(formula),
-                f"{_OPERATOR_LETTER[type(formula)]} is a temporal operator and stands between the brackets of P",
+                f"{_described(formula)} and stands between the brackets of P",
                 "write P=? [ ... ] or P>=0.9 [ ... ] around it",
             )
         name = _unquote(children[0]) if named else None
@@ -143,26 +208,38 @@ class TreeBuilder:
 
     def temporal_unary(self, children: _Children) -> PathFormula:
         letter, *bounds, operand = children
-        operand = _operand(operand)
-        bound = bounds[0] if bounds else None
+        span = _span(children)
         if letter == "X":
-            if bound is not None:
-                raise Rejection(
-                    _span(children), "X takes no step bound", "X is exactly one step; for k steps write F=k"
-                )
-            return Next(operand, span=_span(children))
-        if letter == "F":
-            return Eventually(operand, bound, span=_span(children))
-        return Globally(operand, bound, span=_span(children))
+            if bounds:
+                raise Rejection(span, "X takes no step bound", "X is exactly one step; for k steps write F=k")
+            return Next(operand, span=span)
+        operator = Eventually if letter == "F" else Globally
+        return operator(operand, *_steps_and_rewards(bounds), span=span)
 
     def temporal_binary(self, children: _Children) -> PathFormula:
         left, letter, *bounds, right = children
-        operators: dict[str, type[Until | WeakUntil | Release]] = {"U": Until, "W": WeakUntil, "R": Release}
-        return operators[str(letter)](
-            _operand(left), _operand(right), bounds[0] if bounds else None, span=_span(children)
-        )
+        return _BINARY_PATHS[letter](left, right, *_steps_and_rewards(bounds), span=_span(children))
 
-    def step_bound(self, children: _Children) -> StepBound:
+    def bounds(self, children: _Children) -> _Bounds:
+        steps: StepBound | None = None
+        rewards: list[RewardBound] = []
+        for part in children:
+            if not isinstance(part, _Bound):
+                continue
+            if not part.measure.steps:
+                rewards.append(RewardBound(part.measure.structure, part.bound))
+            elif steps is None:
+                steps = part.bound
+            else:
+                steps = _both_ends(steps, part)
+        return _Bounds(steps, tuple(rewards), _span(children))
+
+    def bound(self, children: _Children) -> _Bound:
+        measure, rest = (children[0], children[1:]) if isinstance(children[0], _Measure) else (_STEPS, children)
+        return _Bound(measure, self._ends(rest), _span(children))
+
+    @staticmethod
+    def _ends(children: _Children) -> StepBound:
         if children[0] == "[":
             return StepBound(lower=_state(children[1]), upper=_state(children[3]))
         value = _state(children[1])
@@ -178,18 +255,39 @@ class TreeBuilder:
             case _:
                 return StepBound(lower=value, upper=value, exact=True)
 
+    def measure(self, children: _Children) -> _Measure:
+        over_steps = isinstance(children[0], Token) and children[0].type == "STEPS"
+        structure = next((child.structure for child in children if isinstance(child, _Measure)), None)
+        return _Measure(over_steps, structure, _span(children))
+
+    def structure(self, children: _Children) -> _Measure:
+        return _Measure(steps=False, structure=_unquote(children[1]), span=_span(children))
+
+    def automaton(self, children: _Children) -> AutomatonPath:
+        propositions = tuple(child for child in children if isinstance(child, AutomatonProposition))
+        return AutomatonPath(_unquote(children[3]), propositions, span=_span(children))
+
+    def automaton_proposition(self, children: _Children) -> AutomatonProposition:
+        name, _, formula = children
+        return AutomatonProposition(_unquote(name), _state(formula))
+
     # ------------------------------------------------------------ state formulas and numbers
 
     def conditional(self, children: _Children) -> Formula:
         test, _, then, _, otherwise = children
         return Conditional(_part(test), _part(then), _part(otherwise), span=_span(children))
 
-    def binary(self, children: _Children) -> Formula:
+    def binary(self, children: _Children) -> Formula | PathFormula:
         left, operator, right = children
-        return Binary(cast(BinaryOperator, str(operator)), _part(left), _part(right), span=_span(children))
+        sign = str(operator)
+        if sign in get_args(_PathOperator) and (isinstance(left, _PATHS) or isinstance(right, _PATHS)):
+            return PathBinary(cast(_PathOperator, sign), left, right, span=_span(children))
+        return Binary(cast(BinaryOperator, sign), _part(left), _part(right), span=_span(children))
 
-    def unary(self, children: _Children) -> Formula:
+    def unary(self, children: _Children) -> Formula | PathFormula:
         operator, operand = children
+        if operator == "!" and isinstance(operand, _PATHS):
+            return PathNot(operand, span=_span(children))
         return Unary("!" if operator == "!" else "-", _part(operand), span=_span(children))
 
     def number(self, children: _Children) -> Number:
@@ -215,13 +313,10 @@ class TreeBuilder:
     def group(self, children: _Children) -> Formula | PathFormula:
         return cast("Formula | PathFormula", replace(children[1], span=_span(children)))
 
-    def later(self, children: _Children) -> Formula:
-        raise Rejection(_span(children), f"not supported yet: {children[0]}(...)")
-
     # ------------------------------------------------------------ operators
 
-    def probability(self, children: _Children) -> Probability:
-        letter, requirement, _, path, _ = children
+    def probability(self, children: _Children) -> Formula:
+        letter, requirement, _, path, *_ = children
         if not isinstance(path, _PATHS):
             raise Rejection(
                 _span_of(path),
@@ -229,28 +324,43 @@ class TreeBuilder:
                 'for "eventually" write F in front',
             )
         optimum, threshold = _requirement(letter, requirement)
-        return Probability(path, threshold, optimum, span=_span(children))
+        operator = Probability(path, threshold, optimum, _condition(children), span=_span(children))
+        return _filtered(operator, children)
 
-    def reward(self, children: _Children) -> Reward:
-        letter, *structure, requirement, _, path, _ = children
+    def reward(self, children: _Children) -> Formula:
+        letter, *structures, requirement, _, path = children[: _first_bracket(children) + 2]
+        structure: Structure = structures[0] if structures else None
+        if letter.type == "EXPECTED_TIME":
+            structure = OnePerStep()
+            if not isinstance(path, ReachReward | PathReward):
+                hint = 'as in T=? [ F "done" ]; a reward structure of 1 everywhere gives the other rewards'
+                raise Rejection(_span_of(path), "T, the expected time, needs F between its brackets", hint)
         optimum, threshold = _requirement(letter, requirement)
-        return Reward(path, structure[0].name if structure else None, threshold, optimum, span=_span(children))
+        operator = Reward(path, structure, threshold, optimum, _condition(children), span=_span(children))
+        return _filtered(operator, children)
 
-    def steady_state(self, children: _Children) -> SteadyState:
-        letter, requirement, _, operand, _ = children
-        optimum, threshold = _requirement(letter, requirement)
+    def steady_state(self, children: _Children) -> Formula:
+        letter, requirement, _, operand, *_ = children
+        optimum, threshold = requirement
         if optimum is not None:
-            raise Rejection(_span_of(letter), "S takes neither min nor max", "write S=? or a bound such as S>=0.5")
+            raise Rejection(
+                _span_of(letter), f"{letter} takes neither min nor max", "write S=? or a bound such as S>=0.5"
+            )
         if isinstance(operand, _PATHS):
+            what = f"the temporal operator {_LETTERS[type(operand)]}" if type(operand) in _LETTERS else "a path formula"
             raise Rejection(
                 _span_of(operand),
-                f"S needs a condition on states, not the temporal operator {_OPERATOR_LETTER[type(operand)]}",
-                "S is the long-run fraction of time in states where the condition holds; for a path write P",
+                f"{letter} needs a condition on states, not {what}",
+                f"{letter} is the long-run fraction of time in states where the condition holds; for a path write P",
             )
-        return SteadyState(operand, threshold, span=_span(children))
+        return _filtered(SteadyState(operand, threshold, span=_span(children)), children)
 
-    def structure(self, children: _Children) -> _Structure:
-        return _Structure(_unquote(children[1]))
+    def quantified(self, children: _Children) -> Quantified:
+        quantifier, _, path, _ = children
+        if not isinstance(path, _PATHS):
+            hint = f'as in {quantifier} [ F "done" ]'
+            raise Rejection(_span_of(path), f"{quantifier} needs a temporal operator between its brackets", hint)
+        return Quantified("A" if quantifier == "A" else "E", path, span=_span(children))
 
     def requirement(self, children: _Children) -> _Requirement:
         optimum: Optimum | None = None
@@ -261,47 +371,158 @@ class TreeBuilder:
             return _Requirement(optimum, None)
         return _Requirement(optimum, Threshold(cast(Comparison, str(children[0])), _state(children[1])))
 
+    def condition(self, children: _Children) -> _Condition:
+        _, path = children
+        if not isinstance(path, _PATHS):
+            raise Rejection(
+                _span_of(path),
+                "the condition after || needs a temporal operator",
+                'as in P=? [ F "a" || F "b" ]; the Boolean or is a single |',
+            )
+        return _Condition(path)
+
+    def old_filter(self, children: _Children) -> _OldFilter:
+        optima = [child for child in children if isinstance(child, Token) and child.type in ("MIN", "MAX")]
+        kind = "range" if len(set(optima)) == 2 else str(optima[0]) if optima else "state"
+        return _OldFilter(_state(children[1]), cast(FilterKind, kind), optima[0] if optima else None)
+
+    def filter(self, children: _Children) -> Filter:
+        kind, operand, *states = children[2:-1:2]
+        return Filter(kind, _state(operand), _state(states[0]) if states else None, span=_span(children))
+
+    def filter_kind(self, children: _Children) -> FilterKind:
+        word = str(children[0])
+        if word in _FILTER_SIGNS:
+            return _FILTER_SIGNS[word]
+        if word in _FILTER_KINDS:
+            return word
+        near = difflib.get_close_matches(word, _FILTER_KINDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(_FILTER_KINDS)}"
+        raise Rejection(_span(children), f"unknown kind of filter: {word[:40]}", hint)
+
+    def quantile(self, children: _Children) -> Quantile:
+        operator = children[-2]
+        if not isinstance(operator, Probability | Reward) or operator.threshold is None:
+            raise Rejection(
+                _span_of(operator),
+                "a quantile needs P or R with a bound",
+                'as in quantile(min B, P>=0.9 [ F<=B "done" ]): the least B for which it holds',
+            )
+        variables = tuple(child for child in children if isinstance(child, QuantileVariable))
+        return Quantile(variables, operator, span=_span(children))
+
+    def quantile_variable(self, children: _Children) -> QuantileVariable:
+        *optimum, name = children
+        return QuantileVariable(str(name), cast(Optimum, str(optimum[0])) if optimum else None)
+
+    def multi(self, children: _Children) -> Multi:
+        objectives = children[2:-1:2]
+        for objective in objectives:
+            if not isinstance(objective, _QUANTITATIVE):
+                raise Rejection(
+                    _span_of(objective),
+                    f"the objectives of {children[0]} are the operators P, R and S",
+                    f'as in {children[0]}(Pmax=? [ F "a" ], R{{"cost"}}<=3 [ C ])',
+                )
+        return Multi("multi" if children[0] == "multi" else "multilex", tuple(objectives), span=_span(children))
+
+    def coalition(self, children: _Children) -> Coalition:
+        players = next(child for child in children if isinstance(child, _Players))
+        operator = children[-1]
+        if not isinstance(operator, _OPERATORS):
+            raise Rejection(_span_of(operator), "an operator such as P or R follows the players")
+        return Coalition(players.names, children[0] == "[", operator, span=_span(children))
+
+    def players(self, children: _Children) -> _Players:
+        return _Players(tuple(child for child in children if child != ","))
+
+    def player(self, children: _Children) -> str:
+        if children[0].type == "NUMBER" and not children[0].isdigit():
+            raise Rejection(_span(children), "a player is a name or a whole number")
+        return str(children[0])
+
+    def reward_structure(self, children: _Children) -> str | Formula:
+        inner = _state(children[1])
+        return inner.name if isinstance(inner, Label) else inner
+
+    # ------------------------------------------------------------ rewards
+
     def reward_path(self, children: _Children) -> RewardPath:
         first = children[0]
         if isinstance(first, Token):
-            span = _span(children)
             match first.type:
                 case "CUMULATIVE":
-                    return self._cumulative(children, span)
+                    return self._cumulative(children)
                 case "INSTANTANEOUS":
-                    return InstantaneousReward(_state(children[2]), span=span)
+                    return InstantaneousReward(_state(children[2]), span=_span(children))
                 case _:
-                    return LongRunReward(span=span)
-        if isinstance(first, Eventually) and first.bound is None:
-            return ReachReward(first.operand, span=first.span)
-        if isinstance(first, Eventually):
-            raise Rejection(
-                _span_of(first),
-                "the F of a reward takes no step bound",
-                'for the reward of the first k steps write C<=k, for the reward until a label F "label"',
-            )
+                    return LongRunReward(span=_span(children))
         if isinstance(first, _PATHS):
-            raise Rejection(
-                _span_of(first),
-                f"not supported yet: {_OPERATOR_LETTER[type(first)]} in a reward",
-                'a reward takes F "label", C, C<=k, I=k or S',
-            )
-        if isinstance(first, Identifier) and first.name == "LRA":
-            raise Rejection(_span_of(first), "not supported yet: LRA", "PRISM's word for the long-run average is S")
-        raise Rejection(
-            _span_of(first), "a reward needs F, C, I or S between its brackets", 'as in R{"steps"}=? [ F "absorbed" ]'
-        )
+            if isinstance(first, Eventually) and first.bound is None and not first.reward_bounds and is_pctl(first):
+                return ReachReward(cast(Formula, first.operand), span=first.span)
+            return PathReward(first, span=first.span)
+        match first:
+            case Identifier(name) if name in _LONG_RUN_WORDS:
+                return LongRunReward(span=first.span)
+            case Binary("=", Identifier("Cdiscount"), value):  # Storm needs it written as one word
+                return CumulativeReward(discount=value, span=first.span)
+            case _:
+                hint = 'as in R{"steps"}=? [ F "absorbed" ]'
+                raise Rejection(_span_of(first), "a reward needs F, C, I or S between its brackets", hint)
+
+    def discount(self, children: _Children) -> _Discount:
+        return _Discount(_state(children[2]), _span(children))
 
     @staticmethod
-    def _cumulative(children: _Children, span: Span) -> CumulativeReward:
-        if len(children) == 1:
-            return CumulativeReward(span=span)
-        if children[1] not in ("<=", "<"):
-            raise Rejection(span, f"C{children[1]} has no meaning", "write C<=k, C<k, or C for the total")
-        return CumulativeReward(_state(children[2]), strict=children[1] == "<", span=span)
+    def _cumulative(children: _Children) -> CumulativeReward:
+        bounds = [child for child in children if isinstance(child, _Bounds)]
+        steps, rewards = _steps_and_rewards(bounds)
+        for bound in (steps, *(entry.bound for entry in rewards)):
+            if bound is not None and (bound.upper is None or bound.lower is not None):
+                raise Rejection(bounds[0].span, "C takes upper bounds only", "write C<=k, C<k, or C for the total")
+        discount = next((child.value for child in children if isinstance(child, _Discount)), None)
+        end = steps or StepBound()
+        return CumulativeReward(end.upper, end.upper_strict, discount, rewards, span=_span(children))
 
 
-_OPERATOR_LETTER = {Next: "X", Eventually: "F", Globally: "G", Until: "U", WeakUntil: "W", Release: "R"}
+# ---------------------------------------------------------------- parts of operators
+
+
+def _both_ends(first: StepBound, second: _Bound) -> StepBound:
+    """A lower and an upper bound on the steps, written apart as Storm allows, as one."""
+    for low, high in ((first, second.bound), (second.bound, first)):
+        if low.upper is None and high.lower is None:
+            return StepBound(low.lower, high.upper, low.lower_strict, high.upper_strict)
+    raise Rejection(second.span, "a second bound on the steps", "write both ends as one: F[2,8]")
+
+
+def _steps_and_rewards(bounds: list[_Bounds]) -> tuple[StepBound | None, tuple[RewardBound, ...]]:
+    """The bounds of an operator, which may have none."""
+    return (bounds[0].steps, bounds[0].rewards) if bounds else (None, ())
+
+
+def _first_bracket(children: _Children) -> int:
+    return next(index for index, child in enumerate(children) if isinstance(child, Token) and child.type == "LSQB")
+
+
+def _condition(children: _Children) -> PathFormula | None:
+    return next((child.path for child in children if isinstance(child, _Condition)), None)
+
+
+def _filtered(operator: Quantitative, children: _Children) -> Formula:
+    """The operator in the filter that stands within its brackets, as PRISM reads it."""
+    old = next((child for child in children if isinstance(child, _OldFilter)), None)
+    if old is None:
+        return operator
+    if operator.threshold is None:
+        return Filter(old.kind, operator, old.states, span=operator.span)
+    if old.optimum is not None:
+        raise Rejection(
+            _span_of(old.optimum),
+            f"{{{old.optimum}}} needs numbers, and an operator with a bound is true or false",
+            "with a bound, {states} alone asks whether it holds in all of them",
+        )
+    return Filter("forall", operator, old.states, span=operator.span)
 
 
 def _requirement(letter: Token, requirement: _Requirement) -> _Requirement:
@@ -314,37 +535,29 @@ def _requirement(letter: Token, requirement: _Requirement) -> _Requirement:
     return requirement._replace(optimum=carried or requirement.optimum)
 
 
+def _described(path: PathFormula) -> str:
+    letter = _LETTERS.get(type(path))
+    return f"{letter} is a temporal operator" if letter else "this is a path formula"
+
+
 def _state(child: Formula | PathFormula) -> Formula:
     """A child that must be a formula with a value in every state."""
     if isinstance(child, _PATHS):
         raise Rejection(
             _span_of(child),
-            f"{_OPERATOR_LETTER[type(child)]} is a temporal operator and has no value here",
+            f"{_described(child)} and has no value here",
             "temporal operators stand between the brackets of P",
         )
     return cast(Formula, child)
 
 
-def _operand(child: Formula | PathFormula) -> Formula:
-    """The operand of a temporal operator."""
-    if isinstance(child, _PATHS):
-        letter = _OPERATOR_LETTER[type(child)]
-        raise Rejection(
-            _span_of(child),
-            f"not supported yet: {letter} inside another temporal operator (LTL)",
-            "for PCTL give it its own bound, as in P>=0.9 [ ... ]",
-        )
-    return cast(Formula, child)
-
-
 def _part(child: Formula | PathFormula) -> Formula:
-    """A part of a Boolean or arithmetic formula."""
+    """A part of an arithmetic formula, or of another one that no path formula can be a part of."""
     if isinstance(child, _PATHS):
-        letter = _OPERATOR_LETTER[type(child)]
         raise Rejection(
             _span_of(child),
-            f"not supported yet: a path formula ({letter}) inside a Boolean or arithmetic formula (LTL)",
-            "combine operators instead, as in P>=0.9 [ ... ] & P>=0.5 [ ... ]",
+            f"{_described(child)} and has no value here",
+            "within path formulas, only ! & | => and <=> join temporal operators",
         )
     return cast(Formula, child)
 
@@ -367,11 +580,14 @@ def _unquote(token: Token) -> str:
     return name
 
 
+# ---------------------------------------------------------------- places
+
+
 def _span(children: _Children) -> Span:
     return _join(_span_of(children[0]), _span_of(children[-1]))
 
 
-def _span_of(child: Token | Formula | PathFormula | RewardPath | Operator) -> Span:
+def _span_of(child: Any) -> Span:
     if isinstance(child, Token):
         assert child.line is not None  # noqa: S101 - every token of the lexer has a place
         assert child.column is not None  # noqa: S101
@@ -379,7 +595,7 @@ def _span_of(child: Token | Formula | PathFormula | RewardPath | Operator) -> Sp
         assert child.end_column is not None  # noqa: S101
         return Span(line=child.line, column=child.column, end_line=child.end_line, end_column=child.end_column)
     assert child.span is not None  # noqa: S101 - every node built here has one
-    return child.span
+    return cast(Span, child.span)
 
 
 def _join(first: Span, last: Span) -> Span:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import isinf
+from math import isinf, isnan
 from typing import TYPE_CHECKING
 
 from tracebridge.pctl import ast, format_formula
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 #: What stands for "there is no such number".
 NOTHING = "-"
+
+#: A list of values is shown so far.
+SHOWN_VALUES = 20
 
 _LONGEST_FRACTION = 15
 
@@ -51,6 +54,23 @@ def verdict_text(agreement: Agreement) -> str:
     return "answered" if agreement.verdict is None else str(agreement.verdict)
 
 
+def listing_lines(agreement: Agreement, name: str) -> list[str]:
+    """The values that the filters of a property list, as the first engine that answered has them."""
+    result = next((result for result in agreement.results if result.answered), None)
+    lines = []
+    for listing in result.listings if result is not None else ():
+        lines.append(f"{name}: {listing.text}")
+        for state, value in listing.entries[:SHOWN_VALUES]:
+            if isinstance(value, bool) or value is None:
+                shown = "undecided" if value is None else str(value).lower()
+            else:
+                shown = format_number(value.value, 10)
+            lines.append(f"  {state}: {shown}")
+        if listing.total > SHOWN_VALUES:
+            lines.append(f"  and {listing.total - SHOWN_VALUES} more")
+    return lines
+
+
 def gap_text(agreement: Agreement) -> str:
     """How far the engines are apart."""
     if agreement.gap is None:
@@ -66,7 +86,7 @@ def _headline(agreement: Agreement) -> str:
     if result is None:
         return NOTHING
     formula = agreement.property.formula
-    threshold = formula.threshold if isinstance(formula, ast.Operator) else None
+    threshold = formula.threshold if isinstance(formula, ast.Quantitative) else None
     bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and result.value else ""
     return _value(result, digits=6) + bound
 
@@ -74,6 +94,8 @@ def _headline(agreement: Agreement) -> str:
 def _value(result: CheckResult, *, digits: int) -> str:
     if not result.answered:
         return str(result.verdict)
+    if result.range is not None:
+        return f"[{', '.join(format_number(end.value, digits) for end in result.range)}]"
     if result.value is not None:
         return format_number(result.value.value, digits)
     return NOTHING if result.truth is None else str(result.truth).lower()
@@ -90,6 +112,8 @@ def format_number(value: float | Fraction, digits: int) -> str:
         if bits > 1023:  # beyond doubles
             return f"about {'-' if value < 0 else ''}10^{int(bits * 0.30103)}"
         value = float(value)
+    if isnan(value):
+        return "undefined"
     if isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return f"{float(value) + 0.0:.{digits}g}"  # adding zero takes the sign from -0.0
