@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,9 +22,11 @@ from tracebridge.pctl.ast import (
     Operator,
     PathFormula,
     Probability,
+    Quantified,
     ReachReward,
     Release,
     Reward,
+    RewardBound,
     RewardPath,
     SteadyState,
     StepBound,
@@ -53,7 +56,7 @@ def rows(draw: st.DrawFn, n: int, *, sticky: bool) -> dict[int, Fraction]:
 def chains(
     draw: st.DrawFn, max_states: int = 6, *, min_states: int = 1, sticky: bool = True, exact: bool = True
 ) -> MarkovChain:
-    """A chain with labels ``a`` and ``b`` and a reward structure ``cost``; without ``exact`` its rows are doubles."""
+    """A chain with labels ``a`` and ``b`` and two reward structures; without ``exact`` its rows are doubles."""
     n = draw(st.integers(min_states, max_states))
     matrix = RationalMatrix.from_rows([draw(rows(n, sticky=sticky)) for _ in range(n)])
     start = draw(st.integers(0, n - 1))
@@ -61,12 +64,16 @@ def chains(
     labels = {name: np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n))) for name in LABELS}
     amounts = st.sampled_from([Fraction(0), Fraction(0), Fraction(1), Fraction(1, 3), Fraction(5, 2)])
     state, action = (draw(st.lists(amounts, min_size=n, max_size=n)) for _ in range(2))
+    tokens = draw(st.lists(st.sampled_from([0, 1, 3]), min_size=n, max_size=n))
     return MarkovChain(
         states=tuple(f"s{i}" for i in range(n)),
         transitions=matrix if exact else matrix.to_float(),
         initial=initial if exact else initial.to_float(),
         labels=labels,
-        rewards={"cost": RewardStructure.from_fractions(state, action)},
+        rewards={
+            "cost": RewardStructure.from_fractions(state, action),
+            "tokens": RewardStructure.from_fractions(tokens),
+        },
     )
 
 
@@ -120,6 +127,60 @@ def rewards() -> st.SearchStrategy[Reward]:
         st.integers(1, 5).map(lambda k: CumulativeReward(number(k), strict=True)),
     )
     return path.map(lambda p: Reward(p, "cost"))
+
+
+@st.composite
+def reward_bounds(draw: st.DrawFn, *, lower: bool = True) -> RewardBound:
+    """A bound on one of the two reward structures, in any of the forms."""
+    structure = draw(st.sampled_from(["cost", "tokens"]))
+    ends = [Number(value, value.denominator == 1) for value in sorted(draw(st.tuples(*[amounts()] * 2)))]
+    form = draw(st.sampled_from(["upper", "lower", "exact", "interval"] if lower else ["upper"]))
+    strict = draw(st.booleans())
+    bound = {
+        "upper": StepBound(upper=ends[0], upper_strict=strict),
+        "lower": StepBound(lower=ends[0], lower_strict=strict),
+        "exact": StepBound(lower=ends[0], upper=ends[0], exact=True),
+        "interval": StepBound(lower=ends[0], upper=ends[1]),
+    }[form]
+    return RewardBound(structure, bound)
+
+
+def amounts() -> st.SearchStrategy[Fraction]:
+    """What may be spent."""
+    return st.sampled_from([Fraction(n, d) for n in range(8) for d in (1, 2, 3)])
+
+
+@st.composite
+def budgeted_probabilities(draw: st.DrawFn) -> Probability:
+    """P operators with one or two reward bounds, or one beside a step bound."""
+    path = draw(paths(st.none()))
+    steps = draw(st.one_of(st.none(), bounds(3)))
+    most = 2 if steps is None else 1
+    rewards = tuple(draw(st.lists(reward_bounds(), min_size=1, max_size=most)))
+    return Probability(replace(path, bound=steps, reward_bounds=rewards))  # type: ignore[arg-type]
+
+
+@st.composite
+def budgeted_rewards(draw: st.DrawFn) -> Reward:
+    """R of C with one or two reward bounds, or one beside a step bound."""
+    steps = draw(st.one_of(st.none(), st.integers(0, 3).map(number)))
+    most = 2 if steps is None else 1
+    budget = tuple(draw(st.lists(reward_bounds(lower=False), min_size=1, max_size=most)))
+    return Reward(CumulativeReward(steps, reward_bounds=budget), draw(st.sampled_from(["cost", "tokens"])))
+
+
+def discounted_rewards() -> st.SearchStrategy[Reward]:
+    """R of C with a discount."""
+    factor = st.sampled_from([Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)]).map(lambda x: Number(x, False))
+    steps = st.one_of(st.none(), st.integers(0, 6).map(number))
+    return st.builds(lambda k, x: Reward(CumulativeReward(k, discount=x), "cost"), steps, factor)
+
+
+def branching_operators() -> st.SearchStrategy[Quantified]:
+    """A and E of any path operator of CTL, bounded or not."""
+    lower = st.builds(StepBound, lower=st.integers(0, 3).map(number), lower_strict=st.booleans())
+    path = st.one_of(paths(st.one_of(st.none(), lower, bounds())), st.just(Next(Label("a"))))
+    return st.builds(Quantified, st.sampled_from(["A", "E"]), path)
 
 
 def operators() -> st.SearchStrategy[Operator]:

@@ -245,7 +245,7 @@ class TestEdgesOfDefinition:
             assert overall.lower == overall.upper == mean
 
 
-def test_an_unnamed_reward_of_several_is_refused_with_place_and_names() -> None:
+def test_an_unknown_reward_is_refused_with_place_and_names() -> None:
     structure = RewardStructure(state=np.array([1.0]))
     chain = MarkovChain(
         states=("s",),
@@ -255,8 +255,7 @@ def test_an_unnamed_reward_of_several_is_refused_with_place_and_names() -> None:
     )
     place = Span(line=7, column=3, end_line=7, end_column=12)
     with pytest.raises(PropertyError) as caught:
-        evaluate_operator(FloatArithmetic(chain), Reward(LongRunReward(), span=place), lambda _: np.array([True]))
+        evaluate_operator(FloatArithmetic(chain), Reward(LongRunReward(), "x", span=place), lambda _: np.array([True]))
     message = str(caught.value)
     assert message.startswith(":7:3: ")
     assert '"cost", "time"' in message
-    assert 'write R{"cost"}' in message

@@ -2,9 +2,9 @@
 
 What one asks for: `fundamental` has visits, absorption probabilities and times, `firstpassage` reliability within a
 step budget, `step_counts` quantiles, budgets and horizons, `approach` bounds on them, `repeated` pass@k and pass^k,
-and `modelcheck` the operators of PCTL. What they stand on: `factorization` solves linear systems without cancellation,
-`enclosed_solution` proves the error of a solution, `rational_solution` has none, `enclosure` carries bounds through
-arithmetic and `arithmetic` runs vectors in doubles or rationals. No files and no other tool.
+and `modelcheck` the operators of the property language. What they stand on: `factorization` solves linear systems
+without cancellation, `enclosed_solution` proves the error of a solution, `rational_solution` has none, `enclosure`
+carries bounds through arithmetic and `arithmetic` runs vectors in doubles or rationals. No files and no other tool.
 """
 
 from tracebridge.closedform.approach import (
@@ -43,7 +43,7 @@ from tracebridge.closedform.fundamental import (
     visit_variances,
 )
 from tracebridge.closedform.linear_solver import Factorization
-from tracebridge.closedform.modelcheck import evaluate_operator, rounding_amplification
+from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile, rounding_amplification
 from tracebridge.closedform.rational_solution import solve_exact, solve_exact_transposed
 from tracebridge.closedform.repeated import (
     TrialGap,
@@ -83,6 +83,7 @@ __all__ = [
     "estimate_pass_at_k",
     "estimate_pass_hat_k",
     "evaluate_operator",
+    "evaluate_quantile",
     "expected_visits",
     "factorize",
     "first_passage_pmf",

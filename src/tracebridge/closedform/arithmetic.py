@@ -1,36 +1,47 @@
 """The two ways to compute with a chain: doubles with rigorous bounds, and rationals.
 
-The evaluator of operators is written once against the protocol `Arithmetic`. It needs two things only: the transition
-matrix applied many times, and the solution of ``x = gain + P x`` on a set of states that is left almost surely.
+The evaluator of operators is written once against the protocol `Arithmetic`. It needs three things only: the transition
+matrix applied many times, or once to a vector for each state, and the solution of ``x = gain + P x`` on a set of states
+that is left almost surely.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from tracebridge.chain.rational import RationalMatrix
 from tracebridge.closedform import directed
+from tracebridge.closedform.accurate_product import AccurateProduct
+from tracebridge.closedform.double_solution import DoubleSolver
+from tracebridge.closedform.double_system import DoubleSystem
 from tracebridge.closedform.enclosed_solution import EnclosedSolver
 from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.closedform.integer_system import IntegerSystem
+from tracebridge.closedform.factorization import require_leaving
+from tracebridge.closedform.far_steps import INVISIBLE, approach
+from tracebridge.closedform.integer_system import IntegerSystem, rows_of
 from tracebridge.closedform.rational_solution import EXACT_LIMIT, solve_exact
 from tracebridge.closedform.stochastic_step import StochasticStep
-from tracebridge.errors import UnsupportedError
+from tracebridge.errors import EngineError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Self
 
     from numpy.typing import NDArray
 
     from tracebridge.chain.markov import MarkovChain
-    from tracebridge.chain.rational import RationalMatrix
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
+    Indices = NDArray[np.int64]
     Limit = Callable[[], EnclosureVector]
+    Side = tuple[Floats, Floats | None]  # values outside of a set of states, shape (n,), and gains, shape (n,)
 
 
 #: Up to so many active states are raised to a power in ball arithmetic where that is less work than the steps are.
@@ -40,6 +51,13 @@ _STEP_OVERHEAD = 2_000  # one step costs about as much as so many multiplication
 #: A large chain takes so many steps at most, and fewer of those that cost more; the rest is bounded.
 MAX_STEPS = 100_000
 _MAX_WORK = 2e10
+
+#: Steps that cost more than this in all are left out if the limit is as good: about a second.
+_FAR_WORK = 1e8
+
+#: Equations of up to so many states are solved in integers, and of up to so many if doubles are not enough for them.
+INTEGER_STATES = 100
+MOST_INTEGER_STATES = 50_000
 
 #: Exact stepping is refused above so many operations on machine words.
 MAX_EXACT_WORK = 2e10
@@ -55,6 +73,9 @@ class Arithmetic(Protocol):
     @property
     def exact(self) -> bool:
         """Whether vectors are rational."""
+
+    def on(self, chain: MarkovChain) -> Self:
+        """The same arithmetic for another chain."""
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """Rationals as a vector of this arithmetic; a mask becomes zeros and ones."""
@@ -73,6 +94,11 @@ class Arithmetic(Protocol):
         if there are too many steps to take all of them.
         """
 
+    def advance(
+        self, sources: Sequence[EnclosureVector], source: Indices, gain: EnclosureVector | None = None
+    ) -> EnclosureVector:
+        """``gain + P x`` in the states i with ``source[i] >= 0``, which take x from ``sources[source[i]]``; else 0."""
+
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
         """The x with ``x = gain + P x`` on the active states, which are left almost surely; else x = boundary."""
 
@@ -84,9 +110,21 @@ class FloatArithmetic:
 
     def __init__(self, chain: MarkovChain) -> None:
         self.chain = chain
-        self._rationals = chain.exact_transitions()
-        self._matrix = self._rationals.to_float()
-        self._last_solver: tuple[bytes, EnclosedSolver] | None = None
+        self._last_solver: tuple[bytes, DoubleSolver | None] | None = None
+        self._last_advance: tuple[bytes, int, EnclosureVector | None, StochasticStep] | None = None
+
+    @cached_property
+    def _matrix(self) -> csr_array:
+        """P in doubles; an entry is off by two roundings at most."""
+        P = self.chain.transitions
+        if self.chain.rationals is not None:
+            return P
+        sums = AccurateProduct(P).row_sums().high
+        return csr_array((P.data / np.repeat(sums, np.diff(P.indptr)), P.indices, P.indptr), shape=P.shape)
+
+    def on(self, chain: MarkovChain) -> FloatArithmetic:
+        """Doubles for another chain."""
+        return FloatArithmetic(chain)
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """Every number between its neighbouring doubles; doubles are kept."""
@@ -114,8 +152,15 @@ class FloatArithmetic:
         product = StochasticStep(self._matrix, rows, gain)
         if len(rows) <= POWER_STATES and steps > len(rows) ** 3 * steps.bit_length() / _STEP_OVERHEAD + len(rows):
             return self._power(start, steps, rows, gain, product)
-        x = np.stack([start.value, start.lower, start.upper], axis=1)
         affordable = int(min(MAX_STEPS, _MAX_WORK / product.work))
+        far = steps > affordable or steps * product.work > _FAR_WORK
+        end = limit() if limit is not None and far else None
+        if end is not None:
+            there = approach(start, end, steps, active, self._double_solver)
+            if there.ahead <= INVISIBLE:
+                value = np.where(active, end.value, start.value)
+                return EnclosureVector.from_bounds(value, there.lower, there.upper)
+        x = np.stack([start.value, start.lower, start.upper], axis=1)
         for _ in range(min(steps, affordable)):
             new = product.apply(x)
             if np.array_equal(new, x[rows]):
@@ -123,23 +168,44 @@ class FloatArithmetic:
             x[rows] = new
         else:
             if steps > affordable:
-                self._bound_rest(x, rows, steps - affordable, gain, limit)
+                self._bound_rest(x, rows, steps - affordable, active, gain, end)
         return EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())
 
+    def advance(
+        self, sources: Sequence[EnclosureVector], source: Indices, gain: EnclosureVector | None = None
+    ) -> EnclosureVector:
+        """One rigorous product with the sources one below the other; see `StochasticStep`."""
+        n = self.chain.n_states
+        rows = np.flatnonzero(source >= 0)
+        result = np.zeros((n, 3))
+        if len(rows):
+            product = self._advancing(source, rows, len(sources), gain)
+            columns = [np.concatenate([getattr(x, part) for x in sources]) for part in ("value", "lower", "upper")]
+            result[rows] = product.apply(np.stack(columns, axis=1))
+        return EnclosureVector.from_bounds(result[:, 0].copy(), result[:, 1].copy(), result[:, 2].copy())
+
+    def _advancing(
+        self, source: Indices, rows: Indices, n_sources: int, gain: EnclosureVector | None
+    ) -> StochasticStep:
+        """The product with P whose row i has its columns in the block ``source[i]``; often the same many times."""
+        key, last = source.tobytes(), self._last_advance
+        if last is None or last[0] != key or last[1] != n_sources or last[2] is not gain:
+            n = self.chain.n_states
+            shift = np.repeat(np.maximum(source, 0) * n, np.diff(self._matrix.indptr))
+            blocks = (self._matrix.data, self._matrix.indices + shift, self._matrix.indptr)
+            matrix = csr_array(blocks, shape=(n, n * n_sources))
+            self._last_advance = last = key, n_sources, gain, StochasticStep(matrix, rows, gain)
+        return last[3]
+
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
-        """By refinement and the M-matrix bound (`EnclosedSolver`)."""
+        """By refinement and the M-matrix bound, in double-doubles or in integers (`DoubleSolver`, `EnclosedSolver`)."""
         rows = np.flatnonzero(active)
         if not len(rows):
             return boundary
         certain = _all_equal(boundary, ~active) and (gain is None or _all_equal(gain, active))
         parts = ("value",) if certain else ("value", "lower", "upper")
-        rhs = [
-            _right_hand_side(
-                self._rationals, active, getattr(boundary, part), None if gain is None else getattr(gain, part)
-            )
-            for part in parts
-        ]
-        solutions = self._solver(active).solve(rhs)
+        sides = [(getattr(boundary, part), None if gain is None else getattr(gain, part)) for part in parts]
+        solutions = self._solutions(active, sides)
         columns = {
             "value": solutions[0].value,
             "lower": solutions[0 if certain else 1].lower,
@@ -153,17 +219,70 @@ class FloatArithmetic:
             merged[part][rows] = values
         return EnclosureVector.from_bounds(merged["value"], merged["lower"], merged["upper"])
 
-    def _solver(self, active: Mask) -> EnclosedSolver:
-        """For the equations of the active states; several operators in a row often have the same ones."""
+    def _solutions(self, active: Mask, sides: list[Side]) -> list[EnclosureVector]:
+        """In double-doubles; in integers for a small set, and where double-doubles leave wide bounds or none."""
+        size = np.count_nonzero(active)
+        solver = self._double_solver(active) if size > INTEGER_STATES else None
+        rough: list[EnclosureVector] | None = None
+        if solver is not None:
+            rhs = [solver.system.inflow(boundary, None if gain is None else gain[active]) for boundary, gain in sides]
+            if all(b.in_range() for b in rhs):
+                try:
+                    rough = solver.solve(rhs)
+                except EngineError:
+                    if size > MOST_INTEGER_STATES:
+                        require_leaving(solver.system.entries, solver.system.exits > 0)
+                        raise
+                if rough is not None and (solver.satisfied or size > MOST_INTEGER_STATES):
+                    return rough
+                self._last_solver = None  # it has no way left to try
+        try:
+            return self._solve_in_integers(active, sides)
+        except EngineError:
+            if rough is None:
+                raise
+            return rough
+
+    def _solve_in_integers(self, active: Mask, sides: list[Side]) -> list[EnclosureVector]:
+        states = np.flatnonzero(active)
+        rows = self._exact_rows(states)
+        rhs = [
+            _right_hand_side(rows, active, boundary, None if gain is None else gain[active]) for boundary, gain in sides
+        ]
+        return EnclosedSolver(IntegerSystem.of_rows(rows, states)).solve(rhs)
+
+    def _double_solver(self, active: Mask) -> DoubleSolver | None:
+        """For the equations of the active states; several operators in a row often have the same ones.
+
+        None if numbers of the chain are no doubles, or too near to the end of their range.
+        """
         key = active.tobytes()
         if self._last_solver is None or self._last_solver[0] != key:
-            system = IntegerSystem.of(self._rationals, np.flatnonzero(active))
-            self._last_solver = key, EnclosedSolver(system)
+            rationals = self.chain.rationals
+            system = None
+            if rationals is None:
+                system = DoubleSystem.of_doubles(self.chain.transitions, active)
+            elif DoubleSystem.fits(rationals):
+                system = DoubleSystem.of_integers(rationals, active)
+            usable = system is not None and system.in_range()
+            self._last_solver = key, DoubleSolver(system) if system is not None and usable else None
         return self._last_solver[1]
 
-    @staticmethod
+    def _exact_rows(self, states: Indices) -> RationalMatrix:
+        """These rows of the exact chain, in this order."""
+        rationals = self.chain.rationals
+        if rationals is None:
+            return RationalMatrix.from_float(csr_array(self.chain.transitions[states]))
+        return rows_of(rationals, states)
+
     def _bound_rest(
-        x: Floats, rows: NDArray[np.int64], steps: int, gain: EnclosureVector | None, limit: Limit | None
+        self,
+        x: Floats,
+        rows: Indices,
+        steps: int,
+        active: Mask,
+        gain: EnclosureVector | None,
+        end: EnclosureVector | None,
     ) -> None:
         """After the last step taken: what is still to come averages present entries and adds gains."""
         least, most = x[:, 1].min(), x[:, 2].max()
@@ -172,10 +291,10 @@ class FloatArithmetic:
             least = directed.add_down(least, directed.multiply_down(count, gain.lower[rows].min()))[0]
             most = directed.add_up(most, directed.multiply_up(count, gain.upper[rows].max()))[0]
         lower, upper = np.full(len(rows), least), np.full(len(rows), most)
-        if limit is not None:
-            end = limit()
-            lower = np.maximum(lower, np.minimum(x[rows, 1], end.lower[rows]))
-            upper = np.minimum(upper, np.maximum(x[rows, 2], end.upper[rows]))
+        if end is not None:
+            now = EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())
+            there = approach(now, end, steps, active, self._double_solver)
+            lower, upper = np.maximum(lower, there.lower[rows]), np.minimum(upper, there.upper[rows])
         x[rows, 1], x[rows, 2] = lower, upper
 
     def _power(
@@ -194,9 +313,10 @@ class FloatArithmetic:
         with ctx.workprec(128 + 2 * steps.bit_length()):
             matrix = arb_mat(m + 1, m + 1)
             matrix[m, m] = arb(1)
+            exact_rows = self._exact_rows(rows)
             for i, state in enumerate(rows.tolist()):
                 inflow = arb(0) if gain is None else _ball(gain, state)
-                for target, p in self._rationals.row(state).items():
+                for target, p in exact_rows.row(i).items():
                     entry = arb(p.numerator) / arb(p.denominator)
                     if target in position:
                         matrix[i, position[target]] = entry
@@ -239,6 +359,10 @@ class ExactArithmetic:
             )
         self.chain = chain
         self._rationals = chain.exact_transitions()
+
+    def on(self, chain: MarkovChain) -> ExactArithmetic:
+        """Rationals for another chain, however large; systems of equations are still limited in size."""
+        return ExactArithmetic(chain, max_states=chain.n_states)
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """The numbers themselves."""
@@ -286,12 +410,27 @@ class ExactArithmetic:
             x = new
         return EnclosureVector.from_fractions([Fraction(top, scale) for top in x.tolist()])
 
+    def advance(
+        self, sources: Sequence[EnclosureVector], source: Indices, gain: EnclosureVector | None = None
+    ) -> EnclosureVector:
+        """Row by row, in rationals."""
+        result = [Fraction(0)] * len(source)
+        P = self._rationals
+        for i in np.flatnonzero(source >= 0).tolist():
+            x = sources[source[i]].value
+            span = slice(int(P.indptr[i]), int(P.indptr[i + 1]))
+            pairs = zip(P.numerators[span].tolist(), P.indices[span].tolist(), strict=True)
+            total = sum((top * x[j] for top, j in pairs), Fraction(0)) / int(P.denominators[i])
+            result[i] = total if gain is None else total + gain.value[i]
+        return EnclosureVector.from_fractions(result)
+
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:
         """By integer elimination (`solve_exact`)."""
         rows = np.flatnonzero(active)
         if not len(rows):
             return boundary
-        rhs = _right_hand_side(self._rationals, active, boundary.value, None if gain is None else gain.value)
+        gains = None if gain is None else gain.value[rows]
+        rhs = _right_hand_side(rows_of(self._rationals, rows), active, boundary.value, gains)
         solution = solve_exact(self._rationals, rows, [rhs])[0]
         merged = boundary.value.tolist()
         for i, x in zip(rows.tolist(), solution, strict=True):
@@ -308,23 +447,20 @@ class ExactArithmetic:
 
 
 def _right_hand_side(
-    P: RationalMatrix, active: Mask, boundary: NDArray[Any], gain: NDArray[Any] | None
+    rows: RationalMatrix, active: Mask, boundary: NDArray[Any], gain: NDArray[Any] | None
 ) -> list[Fraction]:
-    """``gain_i + sum_j p_ij boundary_j`` over the inactive j, for the active i, in rationals."""
-    row_of_entry = P.row_of_entry
-    kept = active[row_of_entry] & ~active[P.indices]
-    sources, targets = row_of_entry[kept], P.indices[kept]
-    sums = np.zeros(P.shape[0], dtype=object)
-    np.add.at(sums, sources, P.numerators[kept].astype(object) * _as_rationals(boundary[targets]))
-    rows = np.flatnonzero(active)
-    bottoms = P.denominators[rows].tolist()
+    """``gain_i + sum_j p_ij boundary_j`` over the inactive j, in rationals; ``rows`` and gain are of the active i."""
+    kept = ~active[rows.indices]
+    sources, targets = rows.row_of_entry[kept], rows.indices[kept]
+    sums = np.zeros(rows.shape[0], dtype=object)
+    np.add.at(sums, sources, rows.numerators[kept].astype(object) * _as_rationals(boundary[targets]))
     inflow = [
         Fraction(total) / bottom if isinstance(total, Fraction) else Fraction(total, bottom)
-        for total, bottom in zip(sums[rows].tolist(), bottoms, strict=True)
+        for total, bottom in zip(sums.tolist(), rows.denominators.tolist(), strict=True)
     ]
     if gain is None:
         return inflow
-    return [a + b for a, b in zip(inflow, _as_rationals(gain[rows]).tolist(), strict=True)]
+    return [a + b for a, b in zip(inflow, _as_rationals(gain).tolist(), strict=True)]
 
 
 def _as_rationals(values: NDArray[Any]) -> NDArray[Any]:

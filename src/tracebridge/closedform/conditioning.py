@@ -14,6 +14,7 @@ from tracebridge.closedform.factorization import DENSE_LIMIT, factorize, without
 from tracebridge.errors import EngineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -42,9 +43,22 @@ class AmplificationProbe:
 
     exact = False
 
-    def __init__(self, chain: MarkovChain) -> None:
+    def __init__(self, chain: MarkovChain, parent: AmplificationProbe | None = None) -> None:
+        """What a probe finds out about a derived chain counts for its ``parent``, too."""
         self.chain = chain
         self.amplification = 0.0
+        self._parent = parent
+        self._last_stay: tuple[bytes, float] | None = None
+
+    def on(self, chain: MarkovChain) -> AmplificationProbe:
+        """A probe of another chain, for the same answer."""
+        return AmplificationProbe(chain, self)
+
+    def count(self, steps: float) -> None:
+        """Steps that errors accumulate over."""
+        self.amplification += steps
+        if self._parent is not None:
+            self._parent.count(steps)
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """The nearest doubles."""
@@ -62,20 +76,39 @@ class AmplificationProbe:
         n_active = np.count_nonzero(active)
         if n_active:
             easily = n_active <= DENSE_LIMIT or steps > _MANY_STEPS
-            self.amplification += min(float(steps), self._time_in(active)) if steps > 1 and easily else steps
+            self.count(min(float(steps), self.longest_stay(active)) if steps > 1 and easily else steps)
         return start
+
+    def advance(
+        self,
+        sources: Sequence[EnclosureVector],  # noqa: ARG002
+        source: NDArray[np.int64],
+        gain: EnclosureVector | None = None,  # noqa: ARG002
+    ) -> EnclosureVector:
+        """Count one step. The result changes each time, so that nothing is taken for a fixed point."""
+        if (source >= 0).any():
+            self.count(1.0)
+        return EnclosureVector.constant(self.chain.n_states, self.amplification, exact=False)
 
     def solve(self, active: Mask, boundary: EnclosureVector, gain: EnclosureVector | None = None) -> EnclosureVector:  # noqa: ARG002
         """Count the expected time in the active states."""
         if active.any():
-            self.amplification += self._time_in(active)
+            self.count(self.longest_stay(active))
         return boundary
 
-    def _time_in(self, active: Mask) -> float:
+    def longest_stay(self, active: Mask) -> float:
         """The largest expected number of steps before leaving the active states; infinite if they can hold a run.
 
         It is also infinite where it is not known, and at most a few percent too large otherwise.
         """
+        if not active.any():
+            return 0.0
+        key = active.tobytes()
+        if self._last_stay is None or self._last_stay[0] != key:  # often asked about the same states in a row
+            self._last_stay = key, self._longest_stay(active)
+        return self._last_stay[1]
+
+    def _longest_stay(self, active: Mask) -> float:
         if not reaching(self.chain.transitions, ~active)[active].all():
             return np.inf
         rows = self.chain.transitions[np.flatnonzero(active)]

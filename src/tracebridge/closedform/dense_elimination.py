@@ -45,7 +45,7 @@ class DenseElimination(Factorization):
         np.fill_diagonal(factors, diagonal)
         self._factors = factors
 
-    def _solve(self, rhs: Floats, *, transposed: bool, refined: bool) -> Floats:  # noqa: ARG002 - nothing to refine
+    def _solve(self, rhs: Floats, *, transposed: bool, tolerance: float | None) -> Floats:  # noqa: ARG002 - no iteration
         if transposed:
             upper = solve_triangular(self._factors, rhs, trans="T", check_finite=False)
             return np.asarray(

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracebridge.closedform.error_free import product_error, two_sum
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-_SPLITTER = 2.0**27 + 1
 _LARGE, _SMALL = 2.0**990, 2.0**-900  # Dekker's product is error-free between these
 _PRECISION = 160  # bits of ball arithmetic behind one logarithm or power
 
@@ -78,9 +79,7 @@ def scaled_up(mantissa: int, bits: int) -> float:
 def add_down(a: Floats, b: Floats) -> Floats:
     """``a + b`` rounded downward."""
     with np.errstate(invalid="ignore", over="ignore"):
-        total = a + b
-        second = total - a
-        error = (a - (total - second)) + (b - second)
+        total, error = two_sum(a, b)
     given_infinite = np.isinf(a) | np.isinf(b)
     return _step_down(total, keep=given_infinite, wrong=(error < 0) | ~np.isfinite(error))
 
@@ -94,7 +93,7 @@ def multiply_down(a: Floats, b: Floats) -> Floats:
     """``a * b`` rounded downward; NaN for zero times infinity."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         product = a * b
-        error = _product_error(a, b, product)
+        error = product_error(a, b, product)
         trusted = (np.abs(product) > _SMALL) & (np.abs(product) < _LARGE) & (np.maximum(np.abs(a), np.abs(b)) < _LARGE)
     keep = (a == 0) | (b == 0) | (np.abs(a) == 1) | (np.abs(b) == 1) | np.isinf(a) | np.isinf(b)
     return _step_down(product, keep=keep, wrong=(error < 0) | ~trusted)
@@ -110,7 +109,7 @@ def divide_down(a: Floats, b: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
         quotient = a / b
         back = quotient * b
-        remainder = (a - back) - _product_error(quotient, b, back)  # exact: the remainder of a division is a double
+        remainder = (a - back) - product_error(quotient, b, back)  # exact: the remainder of a division is a double
         sizes = [np.abs(x) for x in (a, b, quotient)]
         trusted = np.all([(size > _SMALL) & (size < _LARGE) for size in sizes], axis=0)
     keep = (a == 0) | (b == 0) | (np.abs(b) == 1) | np.isinf(a) | np.isinf(b)
@@ -159,15 +158,3 @@ def _fraction(point: Any) -> Fraction:
 def _step_down(result: Floats, *, keep: NDArray[np.bool_], wrong: NDArray[np.bool_]) -> Floats:
     with np.errstate(over="ignore", under="ignore"):
         return np.where(wrong & ~keep, np.nextafter(result, -np.inf), result)
-
-
-def _product_error(a: Floats, b: Floats, product: Floats) -> Floats:
-    """``a * b - product`` exactly, in the range where nothing over- or underflows."""
-    a_high, b_high = _high_half(a), _high_half(b)
-    a_low, b_low = a - a_high, b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _high_half(values: Floats) -> Floats:
-    shifted = _SPLITTER * values
-    return shifted - (shifted - values)

@@ -17,6 +17,7 @@ import numpy as np
 
 from tracebridge.chain.graph import reachable, reaching
 from tracebridge.closedform import directed, rational_solution
+from tracebridge.closedform.ball_elimination import solve_in_balls
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.closedform.integer_system import IntegerSystem
 from tracebridge.errors import EngineError, UnsupportedError
@@ -46,7 +47,7 @@ def solve_enclosed(
     """``(I - P[transient, transient]) x = rhs`` in doubles with rigorous bounds, one vector a column of ``rhs``.
 
     Bounds are neighbouring doubles in general and equal where the solution is a double that refinement hits. A system
-    that is too much for doubles is solved in rationals if it is small enough for that.
+    that is too much for doubles is solved in rationals if it is small enough for that, else in balls.
 
     Args:
         P: the exact chain (`MarkovChain.exact_transitions`).
@@ -54,9 +55,8 @@ def solve_enclosed(
 
     Raises:
         ModelError: if some state of the set can never leave it.
-        EngineError: for a set of more than `rational_solution.EXACT_LIMIT` states, if a run changes its state more than
-            about 1e13 times in it, or if it is too entangled to be solved at all.
-        UnsupportedError: for such a set, if the solution is beyond the range of doubles.
+        EngineError: for a set of more than `rational_solution.EXACT_LIMIT` states, if it is too entangled: a run
+            changes its state more than about 1e13 times in it, and elimination fills up.
     """
     return EnclosedSolver(IntegerSystem.of(P, transient)).solve(rhs)
 
@@ -93,7 +93,7 @@ class EnclosedSolver:
                 found += _Refinement(self.system, self._factors, some, transposed=transposed).run()
         except EngineError:
             if self.system.size > rational_solution.EXACT_LIMIT:
-                raise
+                return solve_in_balls(self.system, ratios, transposed=transposed)
             columns = [[Fraction(*ratio) for ratio in column] for column in ratios]
             exact = rational_solution.solve_system_exact(self.system, columns, transposed=transposed)
             return [EnclosureVector.from_fractions(column).to_float() for column in exact]

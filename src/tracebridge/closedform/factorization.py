@@ -15,17 +15,26 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.chain.graph import reaching
+from tracebridge.closedform.block_triangular import BlockTriangular, blocks_in_order
 from tracebridge.closedform.dense_elimination import DenseElimination
-from tracebridge.closedform.sparse_elimination import SparseElimination
-from tracebridge.errors import ModelError
+from tracebridge.closedform.krylov import JumpChainIteration, NoConvergenceError
+from tracebridge.closedform.multigrid import AggregationMultigrid
+from tracebridge.closedform.sparse_elimination import DENSE_CORE, SparseElimination
+from tracebridge.closedform.sparse_lu import SparseLU, is_affordable, is_narrow
+from tracebridge.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
     from tracebridge.closedform.linear_solver import Factorization
 
 #: Up to this many states a full matrix is quickest.
 DENSE_LIMIT = 500
+
+#: Elimination state by state, the last resort of `factorizations`, takes some kilobytes and 0.1 ms a state.
+ELIMINATION_LIMIT = 50_000
 
 
 def factorize(Q: csr_array, exits: NDArray[np.float64], *, max_work: int | None = None) -> Factorization:
@@ -54,6 +63,60 @@ def factorize(Q: csr_array, exits: NDArray[np.float64], *, max_work: int | None 
     if m <= DENSE_LIMIT:
         return DenseElimination(offdiagonal.toarray(), exits)
     return SparseElimination(offdiagonal, exits, max_work=max_work)
+
+
+def factorizations(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Iterator[Callable[[], Factorization]]:
+    """Ways to prepare ``I - Q`` for a refinement, the most promising first; they raise EngineError where they fail.
+
+    Which of them fits shows in the shape of the graph or in a trial. One that solves the system roughly is good enough;
+    how well it did is found out by the residual.
+
+    Args:
+        offdiagonal: shape (m, m), positive entries, none on the diagonal. exits: shape (m,).
+    """
+    m = len(exits)
+    if m <= DENSE_LIMIT:
+        yield lambda: DenseElimination(offdiagonal.toarray(), exits)
+        return
+    narrow = is_narrow(offdiagonal)
+    if narrow:
+        yield lambda: SparseLU(offdiagonal, exits, keep_order=True)
+    yield lambda: _convergent_iteration(offdiagonal, exits)
+    if m <= DENSE_CORE:
+        yield lambda: DenseElimination(offdiagonal.toarray(), exits)
+        return
+    blocks = None if narrow else blocks_in_order(offdiagonal)
+    if blocks is not None:
+        yield lambda: BlockTriangular(offdiagonal, exits, blocks, _factorize_block)
+    else:
+        if not narrow and is_affordable(offdiagonal):
+            yield lambda: SparseLU(offdiagonal, exits, keep_order=False)
+        yield lambda: AggregationMultigrid(offdiagonal, exits)
+    if m <= ELIMINATION_LIMIT:
+        yield lambda: SparseElimination(offdiagonal, exits)
+
+
+def _factorize_block(offdiagonal: csr_array, exits: NDArray[np.float64], connected: bool) -> Factorization:
+    """The first of `factorizations` that can be made; small components in their order fill in only among themselves."""
+    if not connected:
+        return SparseLU(offdiagonal, exits, keep_order=True)
+    failures = []
+    for make in factorizations(offdiagonal, exits):
+        try:
+            return make()
+        except EngineError as failure:
+            failures.append(failure)
+    raise EngineError(
+        f"no way was found to solve the equations of {len(exits)} states that lead to one another: "
+        + "; ".join(str(failure) for failure in failures)
+    )
+
+
+def _convergent_iteration(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Factorization:
+    iteration = JumpChainIteration(offdiagonal, exits)
+    if not iteration.converges():
+        raise NoConvergenceError(f"the chain of {len(exits)} states mixes too slowly for an iteration")
+    return iteration
 
 
 def without_diagonal(matrix: csr_array) -> csr_array:

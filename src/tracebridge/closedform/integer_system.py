@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from tracebridge.chain.rational import RationalMatrix
 from tracebridge.closedform.factorization import factorize, require_leaving
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.chain.rational import RationalMatrix
     from tracebridge.closedform.linear_solver import Factorization
 
     Integers = NDArray[Any]  # Python integers, dtype object
@@ -47,18 +47,20 @@ class IntegerSystem:
         Raises:
             ModelError: if some state of the set can never leave it; the message gives its position in the set.
         """
+        return cls.of_rows(rows_of(P, transient), transient)
+
+    @classmethod
+    def of_rows(cls, rows: RationalMatrix, transient: NDArray[np.int64]) -> IntegerSystem:
+        """As `of`, from the rows of the states in the set alone."""
         m = len(transient)
-        position = np.full(P.n_columns, -1, dtype=np.int64)
+        position = np.full(rows.n_columns, -1, dtype=np.int64)
         position[transient] = np.arange(m)
-        row = np.full(P.shape[0], -1, dtype=np.int64)
-        row[transient] = np.arange(m)
-        sources = row[P.row_of_entry]
-        targets = position[P.indices]
-        leaving = (sources >= 0) & (sources != targets)
+        sources = rows.row_of_entry
+        targets = position[rows.indices]
+        leaving = sources != targets
         outward = leaving & (targets < 0)
         inside = np.flatnonzero(leaving & (targets >= 0))
-        inside = inside[np.argsort(sources[inside], kind="stable")]
-        numerators = P.numerators.astype(object)
+        numerators = rows.numerators.astype(object)
         diagonal, exits = np.zeros(m, dtype=object), np.zeros(m, dtype=object)
         np.add.at(diagonal, sources[leaving], numerators[leaving])
         np.add.at(exits, sources[outward], numerators[outward])
@@ -68,7 +70,7 @@ class IntegerSystem:
             entries=numerators[inside],
             diagonal=diagonal,
             exits=exits,
-            denominators=P.denominators[transient].astype(object),
+            denominators=rows.denominators.astype(object),
         )
         require_leaving(system.pattern(), exits > 0)
         return system
@@ -106,3 +108,11 @@ class IntegerSystem:
 
     def _sparse(self, entries: NDArray[np.float64]) -> csr_array:
         return csr_array((entries, (self.rows, self.columns)), shape=(self.size, self.size))
+
+
+def rows_of(P: RationalMatrix, states: NDArray[np.int64]) -> RationalMatrix:
+    """Some rows of P in this order, with all columns."""
+    lengths = np.diff(P.indptr)[states]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    entries = np.repeat(P.indptr[states] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return RationalMatrix(indptr, P.indices[entries], P.numerators[entries], P.denominators[states], P.n_columns)

@@ -24,15 +24,15 @@ from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Triplets = list[tuple[int, int, float]]
+    Triplets = list[tuple[int, int, Any]]
 
-#: Detours that elimination may add in all, half a microsecond each.
-MAX_WORK = 40_000_000
+#: Detours that elimination may add in all, half a microsecond each; enough for a core of 12,000 states.
+MAX_WORK = 200_000_000
 
 #: A core of so many states is solved as a full matrix before anything else is tried.
 DENSE_CORE = 2_000
@@ -59,7 +59,10 @@ class SparseElimination(Factorization):
         self._eliminate(iterate=True)
 
     def _eliminate(self, *, iterate: bool) -> None:
-        censoring = _Censoring(self._offdiagonal, self._exits)
+        bounds = self._offdiagonal.indptr.tolist()
+        targets, masses = self._offdiagonal.indices.tolist(), self._offdiagonal.data.tolist()
+        successors = [dict(zip(targets[a:b], masses[a:b], strict=True)) for a, b in pairwise(bounds)]
+        censoring = Censoring(successors, self._exits.tolist(), fsum)
         censoring.run(lambda _: _CHEAP, self._max_work)
         core: Factorization | None = None
         if censoring.left > DENSE_CORE and iterate:
@@ -79,53 +82,62 @@ class SparseElimination(Factorization):
         self.componentwise = core.componentwise
         self._order, self._pivots, self._lower, self._upper = censoring.factors()
 
-    def _solve(self, rhs: Floats, *, transposed: bool, refined: bool) -> Floats:
+    def _solve(self, rhs: Floats, *, transposed: bool, tolerance: float | None) -> Floats:
         try:
-            return self._substitute(rhs, transposed=transposed, refined=refined)
+            return self._substitute(rhs, transposed=transposed, tolerance=tolerance)
         except NoConvergenceError:
             self._eliminate(iterate=False)
-            return self._substitute(rhs, transposed=transposed, refined=refined)
+            return self._substitute(rhs, transposed=transposed, tolerance=tolerance)
 
-    def _substitute(self, rhs: Floats, *, transposed: bool, refined: bool) -> Floats:
+    def _substitute(self, rhs: Floats, *, transposed: bool, tolerance: float | None) -> Floats:
         first, second = (self._upper, self._lower) if transposed else (self._lower, self._upper)
         mode = "T" if transposed else "N"
         x = np.asarray(first.solve(rhs[self._order], trans=mode))
         censored = len(self._pivots)
         with np.errstate(over="ignore"):  # a number beyond all doubles is infinite
             x[:censored] /= self._pivots[:, None]
-        x[censored:] = self._core._solve_checked(x[censored:], transposed=transposed, refined=refined)
+        x[censored:] = self._core._solve_checked(x[censored:], transposed=transposed, tolerance=tolerance)
         result = np.empty_like(x)
         result[self._order] = second.solve(x, trans=mode)
         return result
 
 
-class _Censoring:
-    """The work of elimination: for every state that is left its successors, with the mass, and its predecessors."""
+class Censoring:
+    """The work of elimination: for every state that is left its successors, with the mass, and its predecessors.
 
-    def __init__(self, offdiagonal: csr_array, exits: Floats) -> None:
-        bounds = offdiagonal.indptr.tolist()
-        targets, masses = offdiagonal.indices.tolist(), offdiagonal.data.tolist()
-        self._successors: list[dict[int, float]] = [
-            dict(zip(targets[start:end], masses[start:end], strict=True)) for start, end in pairwise(bounds)
-        ]
+    Masses are doubles, or balls (flint ``arb``).
+
+    Attributes:
+        censored: the states without the core, in the order in which they were censored. pivots: what left them then.
+        shares: entries (predecessor, state, share) of the rows of predecessors, in the places of L, in that order.
+        onward: entries (state, successor, probability) of the states themselves, in the places of U, in that order.
+        work: detours so far.
+    """
+
+    def __init__(
+        self, successors: list[dict[int, Any]], exits: list[Any], total: Callable[[Iterable[Any]], Any]
+    ) -> None:
+        """Takes over ``successors``, the mass that goes to each from each state, and ``exits``; ``total`` adds up."""
+        self._successors = successors
+        self._total = total
         self._predecessors: list[dict[int, None]] = [{} for _ in self._successors]  # ordered, unlike a set
         for source, row in enumerate(self._successors):
             for target in row:
                 self._predecessors[target][source] = None
-        self._exits: list[float] = exits.tolist()
+        self._exits = exits
         self._queue = [(self._detours(state), state) for state in range(len(self._exits))]
         heapify(self._queue)
-        self._censored: list[int] = []
         self._gone = [False] * len(self._exits)
-        self._pivots: list[float] = []
-        self._shares: Triplets = []  # of the rows of predecessors, in the places of L
-        self._onward: Triplets = []  # rows of the states themselves over their pivots, in the places of U
-        self.work = 0  # detours so far
+        self.censored: list[int] = []
+        self.pivots: list[Any] = []
+        self.shares: Triplets = []
+        self.onward: Triplets = []
+        self.work = 0
 
     @property
     def left(self) -> int:
         """The number of states in the core."""
-        return len(self._exits) - len(self._censored)
+        return len(self._exits) - len(self.censored)
 
     def run(self, affordable: Callable[[int], float], max_work: int) -> None:
         """Censor states while the cheapest has at most ``affordable(states left)`` detours and work is left."""
@@ -144,19 +156,19 @@ class _Censoring:
 
     def _censor(self, state: int) -> None:
         row, into = self._successors[state], self._predecessors[state]
-        pivot = fsum(row.values()) + self._exits[state]
+        pivot = self._total(row.values()) + self._exits[state]
         if not 0 < pivot < math.inf:
             raise EngineError(f"the mass leaving state {state} of the set is beyond the range of doubles")
         self._gone[state] = True
-        self._censored.append(state)
-        self._pivots.append(pivot)
+        self.censored.append(state)
+        self.pivots.append(pivot)
         for target, mass in row.items():
             del self._predecessors[target][state]
-            self._onward.append((state, target, mass / pivot))
+            self.onward.append((state, target, mass / pivot))
         for source in into:
             onward = self._successors[source]
             share = onward.pop(state) / pivot
-            self._shares.append((source, state, share))
+            self.shares.append((source, state, share))
             self._exits[source] += share * self._exits[state]
             for target, mass in row.items():
                 if target in onward:
@@ -179,14 +191,14 @@ class _Censoring:
 
     def factors(self) -> tuple[NDArray[np.int64], Floats, Any, Any]:
         """States in the order of elimination, the core last; pivots; solvers with the unit triangles L and U."""
-        order = np.array(self._censored + [state for state, gone in enumerate(self._gone) if not gone], dtype=np.int64)
+        order = np.array(self.censored + [state for state, gone in enumerate(self._gone) if not gone], dtype=np.int64)
         position = np.empty_like(order)
         position[order] = np.arange(len(order))
         return (
             order,
-            np.array(self._pivots, dtype=np.float64),
-            _unit_triangle(self._shares, position),
-            _unit_triangle(self._onward, position),
+            np.array(self.pivots, dtype=np.float64),
+            _unit_triangle(self.shares, position),
+            _unit_triangle(self.onward, position),
         )
 
 

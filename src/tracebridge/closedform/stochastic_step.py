@@ -24,8 +24,8 @@ _SAFE_PRODUCT = 2.0**-960  # above this no product of a probability and an entry
 class StochasticStep:
     """``gain + P x`` for some rows of P and x = (value, lower, upper), shape (n, 3), with rigorous bounds.
 
-    A row with k non-negative products has a relative error below (k + 1) 2^-53 whatever the order of its sum, k for the
-    products and the sum and one for the rounding of the entries of P; the rest pays for applying the factor itself.
+    A row with k non-negative products has a relative error below (k + 2) 2^-53 whatever the order of its sum, k for the
+    products and the sum and two for the rounding of the entries of P; the rest pays for applying the factor itself.
     Rows of the exact chain sum to one, so the result also lies between the extremes of its successors.
     """
 
@@ -33,7 +33,7 @@ class StochasticStep:
         self._matrix = csr_array(matrix[rows])
         self._starts = self._matrix.indptr[:-1]
         self._lengths = np.diff(self._matrix.indptr)
-        self._relative = (self._lengths + 5) * _UNIT
+        self._relative = (self._lengths + 6) * _UNIT
         self._smallest = float(self._matrix.data.min())
         self._gain = None if gain is None else gain.take(rows)
 
