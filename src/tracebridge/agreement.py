@@ -135,7 +135,11 @@ def worst_exit_code(codes: Sequence[int]) -> int:
 def _compare_pair(one: CheckResult, other: CheckResult) -> tuple[float, float, bool]:
     gap, allowed, agree = 0.0, 0.0, True
     for left, right in zip(one.operators, other.operators, strict=True):
-        vector_gap, vector_allowed, meets = _vector_gap(left.states, right.states)
+        compared = left.states, right.states
+        if left.uncertain or right.uncertain:  # then it is open too where the value is defined
+            defined = np.flatnonzero(~(left.states.undefined | right.states.undefined))
+            compared = left.states.take(defined), right.states.take(defined)
+        vector_gap, vector_allowed, meets = _vector_gap(*compared)
         agree = agree and meets
         if vector_gap > gap:
             gap, allowed = vector_gap, vector_allowed
@@ -146,11 +150,14 @@ def _compare_pair(one: CheckResult, other: CheckResult) -> tuple[float, float, b
 def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, float, bool]:
     """Largest difference, what the bounds allow there, and whether the bounds meet in every state."""
     both = one.exact and other.exact
-    meets = bool(np.all((one.lower <= other.upper) & (other.lower <= one.upper)))
-    if both:
-        meets = bool(np.all(one.value == other.value))
     a, b = np.asarray(one.value, dtype=np.float64), np.asarray(other.value, dtype=np.float64)
-    same = (one.value == other.value) | (np.isinf(a) & np.isinf(b))
+    undefined = np.isnan(a) & np.isnan(b)
+    with np.errstate(invalid="ignore"):  # NaN among rationals
+        meeting = (one.lower <= other.upper) & (other.lower <= one.upper)
+        same = (one.value == other.value) | (np.isinf(a) & np.isinf(b)) | undefined
+    meets = bool(np.all(meeting | undefined)) and bool(np.all(np.isnan(a) == np.isnan(b)))
+    if both:
+        meets = bool(np.all((one.value == other.value) | undefined))
     scale = np.maximum(1.0, np.where(np.isinf(a), 1.0, np.abs(a)))
     with np.errstate(invalid="ignore"):
         gaps = np.where(same, 0.0, np.abs(a - b) / scale)
@@ -160,6 +167,8 @@ def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, fl
             np.asarray(one.value != other.value, dtype=np.bool_), np.maximum(gaps, np.finfo(float).tiny), gaps
         )
     gaps = np.where(np.isnan(gaps), inf, gaps)
+    if not len(gaps):
+        return 0.0, 0.0, True
     place = int(np.argmax(gaps))
     return float(gaps[place]), float(room[place]), meets
 

@@ -43,6 +43,17 @@ def chains(draw):
         rewards["exact"] = RewardStructure.from_fractions([Fraction(i, 3) for i in range(n)])
         rewards["float"] = RewardStructure(state=np.arange(n) / 7, action=np.arange(n) / 3)
         rewards["both"] = RewardStructure.from_fractions([1] * n, [Fraction(i, 7) for i in range(n)])
+    words = {}
+    if draw(st.booleans()):
+        of_states = {
+            "n": st.integers(-(2**63), 2**63 - 1),
+            "b": st.booleans(),
+            "x": st.floats(allow_nan=False, allow_infinity=False),
+        }
+        words = {
+            "variables": {name: np.array([draw(kind) for _ in range(n)]) for name, kind in of_states.items()},
+            "constants": {"p": draw(st.fractions()), "on": draw(st.booleans())},
+        }
     labels = {"odd label": np.arange(n) % 2 == 1} if "odd label" not in states else {}
     if draw(st.booleans()):
         return MarkovChain(
@@ -51,6 +62,7 @@ def chains(draw):
             initial=RationalVector.from_fractions(initial),
             labels=labels,
             rewards=rewards,
+            **words,
         )
     dense = np.array([[float(value) for value in row] for row in rows])
     return MarkovChain(
@@ -59,6 +71,7 @@ def chains(draw):
         initial=np.array(list(map(float, initial))),
         labels=labels,
         rewards=rewards,
+        **words,
     )
 
 
@@ -78,6 +91,12 @@ def same_bits(a, b):
         other = b.rewards[name]
         assert reward.fractions(action=True) == other.fractions(action=True)
         assert reward.state.tobytes() == other.state.tobytes()
+    assert list(a.variables) == list(b.variables)
+    for name, values in a.variables.items():
+        assert values.dtype == b.variables[name].dtype
+        assert values.tobytes() == b.variables[name].tobytes()
+    assert dict(a.constants) == dict(b.constants)
+    assert list(map(type, a.constants.values())) == list(map(type, b.constants.values()))
 
 
 @law
@@ -122,11 +141,48 @@ def test_a_document_written_by_hand():
     assert ones.absorbing.all()
 
 
+def test_variables_and_constants_written_by_hand():
+    variables = {
+        "n": {"type": "int", "values": {"b": -3, "a": 2}},
+        "x": {"type": "double", "values": {"a": 1, "b": 0.5}},
+        "on": {"type": "bool", "values": {"a": True, "b": False}},
+    }
+    chain = chain_from_dict(document(schema_version=2, variables=variables, constants={"p": "-1/5", "flag": False}))
+    assert chain.variables["n"].tolist() == [2, -3]
+    assert [str(chain.variables[name].dtype) for name in variables] == ["int64", "float64", "bool"]
+    assert chain.variables["x"].tolist() == [1.0, 0.5]
+    assert dict(chain.constants) == {"p": Fraction(-1, 5), "flag": False}
+    assert chain_to_dict(chain)["schema_version"] == 2
+
+
+def test_a_chain_without_them_is_written_as_the_older_version():
+    written = chain_to_dict(chain_from_dict(document()))
+    assert written["schema_version"] == 1
+    assert not written.keys() & {"variables", "constants"}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"kind": "x" * 500}, "field kind"),
-        ({"schema_version": 2}, "field schema_version: version 2 of 'markov-chain' is unknown"),
+        ({"schema_version": 3}, "field schema_version: version 3 of 'markov-chain' is unknown, 1 and 2 are known"),
+        ({"schema_version": True}, "field schema_version: version True"),
+        ({"variables": {"n": {"type": "int", "values": {"a": 1}}}}, "field variables.n: state 'b' has no value"),
+        ({"variables": {"n": {"type": "int", "values": {"c": 1}}}}, "field variables.n: there is no state 'c'"),
+        ({"variables": {"n": {"type": "int", "values": {"a": 1.5, "b": 1}}}}, "1.5 is no value of type int"),
+        ({"variables": {"n": {"type": "int", "values": {"a": True, "b": 1}}}}, "True is no value of type int"),
+        ({"variables": {"n": {"type": "bool", "values": {"a": 1, "b": True}}}}, "1 is no value of type bool"),
+        ({"variables": {"n": {"type": "double", "values": {"a": True, "b": 1}}}}, "True is no value of type double"),
+        ({"variables": {"n": {"type": "int", "values": {"a": 2**63, "b": 1}}}}, "a value of 'a' is beyond 64 bits"),
+        ({"variables": {"n": {"type": "double", "values": {"a": 10**400, "b": 1}}}}, "variables"),
+        (
+            {"variables": {"n": {"type": "text", "values": {}}}},
+            r"field variables\[...\].type: Invalid enum value 'text'",
+        ),
+        ({"variables": {"n n": {"type": "int", "values": {"a": 1, "b": 1}}}}, "'n n' cannot be the name of a variable"),
+        ({"constants": {"p": "1"}}, "field constants.p: '1' is no fraction"),
+        ({"constants": {"p": "1/0"}}, "field constants.p: '1/0' is no fraction"),
+        ({"constants": {"p": 0.5}}, "field constants"),
         ({"schema_version": "1"}, "field schema_version"),
         ({"states": ["a", "a"]}, "field states: two states are called 'a'"),
         ({"states": []}, "there is no state"),

@@ -30,6 +30,22 @@ def test_labels_that_come_by_themselves():
         found.index("c")
 
 
+def test_variables_and_constants_are_words_beside_the_labels():
+    given = np.array([7, -2], dtype=np.int32)
+    words = {"n": given, "done": [False, True], "x": [0.5, 1.5]}
+    found = chain(variables=words, constants={"p": Fraction(1, 5)}, labels={"done": [True, True]})
+    given[:] = 0
+    assert found.word_names() == ["n", "done", "x", "p"]
+    assert found.variables["n"].dtype == np.int64
+    assert found.variables["n"].tolist() == [7, -2]
+    assert found.variables["done"].tolist() == [False, True]
+    assert found.label("done").tolist() == [True, True]
+    with pytest.raises(ValueError, match="read-only"):
+        found.variables["x"][0] = 0
+    with pytest.raises(TypeError):
+        found.constants["q"] = Fraction(1)
+
+
 def test_absorbing_is_a_matter_of_structure():
     assert chain().absorbing.tolist() == [False, True]
     nearly = chain(transitions=[[1 - 1e-16, 1e-300], [0.5, 0.5]])
@@ -56,6 +72,14 @@ def test_sparse_input_is_put_in_canonical_form_and_copied():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"variables": {"n": [1]}}, r"variable 'n' has shape \(1,\) for 2 states"),
+        ({"variables": {"n": [1, np.nan]}}, "state 'b': variable 'n' is nan"),
+        ({"variables": {"n": ["x", "y"]}}, "variable 'n' has values of type <U1"),
+        ({"variables": {"n": np.array([1, 2], dtype=np.uint64)}}, "variable 'n' has values of type uint64"),
+        ({"variables": {"2n": [1, 2]}}, "'2n' cannot be the name of a variable"),
+        ({"constants": {"a b": Fraction(1)}}, "'a b' cannot be the name of a constant"),
+        ({"constants": {"p": 0.2}}, "constant 'p' is 0.2"),
+        ({"constants": {"n": True}, "variables": {"n": [1, 2]}}, "'n' is both a variable and a constant"),
         ({"states": ("a", "a")}, "two states are called 'a'"),
         ({"states": ("a", "")}, "'' cannot be the name of a state"),
         ({"states": ("a",)}, "1 states need a 1 x 1 transition matrix"),

@@ -1,4 +1,7 @@
-"""The closed form against Storm on random chains and formulas: 2,000 pairs, or as many as TRACEBRIDGE_PAIRS says."""
+"""The closed form against Storm on random chains and formulas of every operator.
+
+3,000 pairs of a chain and a formula, or as many as TRACEBRIDGE_PAIRS says.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,31 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.checking.random_chains import LABELS, REWARDS, random_chain
-from tests.pctl.strategies import formulas, queries
+from tests.checking.random_chains import random_chain
+from tests.checking.random_operators import branching, numeric, operands, quantiles, truths
 
 from tracebridge.agreement import compare_property
 from tracebridge.checking.closedform import ClosedFormSession
 from tracebridge.checking.engine import STORM
 from tracebridge.checking.evaluate import PropertyChecker
-from tracebridge.checking.result import CheckResult
+from tracebridge.checking.result import CheckResult, Verdict
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker
-from tracebridge.pctl import format_formula
-from tracebridge.pctl.ast import Eventually, Formula, Operator, Probability, Property, walk
-from tracebridge.pctl.folding import fold_steps
+from tracebridge.errors import PropertyError
+from tracebridge.pctl import fold_steps, format_formula
+from tracebridge.pctl.ast import Formula, Property
 
 pytestmark = pytest.mark.storm
 
 FORMULAS_A_CHAIN = 10
-PAIRS = int(os.environ.get("TRACEBRIDGE_PAIRS", "2000"))
+PAIRS = int(os.environ.get("TRACEBRIDGE_PAIRS", "3000"))
+EXACT_PAIRS = PAIRS * 2 // 3  # equality is the sharper test, and takes half the time
 
 pytest.importorskip("stormpy")
+
+#: What Storm may say that it cannot do, and what its doubles cannot decide on chains as sticky as these.
+REFUSALS = ("no correct digit", "no probability says the same", "within the bounds", "discounted total reward")
+DOUBLES_REFUSE = ("whether the condition is possible", "so small a probability", "without an end")
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +47,7 @@ def worker() -> Iterator[StormWorker]:
 
 @cache
 def any_formula() -> st.SearchStrategy[Formula]:
-    either = st.one_of(formulas(LABELS, 2, rewards=REWARDS), queries(LABELS, 2, rewards=REWARDS))
-    return either.map(lambda formula: formula if _has_operator(formula) else Probability(Eventually(formula)))
-
-
-def _has_operator(formula: Formula) -> bool:
-    return any(isinstance(node, Operator) for node in walk(formula))
+    return st.one_of(numeric(), numeric(), truths(), truths(), branching(), quantiles(operands(0)))
 
 
 def compare_engines(seed: int, batch: list[Formula], worker: StormWorker, *, exact: bool, max_states: int) -> None:
@@ -54,10 +57,18 @@ def compare_engines(seed: int, batch: list[Formula], worker: StormWorker, *, exa
     for formula in batch:
         text = format_formula(formula)
         property_ = Property(formula=fold_steps(formula), text=text)
-        results = [checker.check(property_) for checker in checkers]
-        for result in results:
-            assert result.answered or _hopeless(result), f"{result.engine} on {text}: {result.reason}"
-        if not all(result.answered for result in results):
+        try:
+            results = [checker.check(property_) for checker in checkers]
+        except PropertyError as error:
+            assert "over no state" in str(error), text  # noqa: PT017 - most formulas have an answer
+            continue
+        closed, storm = results
+        if over_no_state(closed) or over_no_state(storm):
+            continue
+        assert closed.answered, f"{text} on {chain.n_states} states: {closed.reason}"
+        if not storm.answered:
+            assert storm.verdict is Verdict.UNSUPPORTED, f"{text} on {chain.n_states} states: {storm.reason}"
+            assert is_known_refusal(storm), f"{text}: {storm.reason}"
             continue
         agreement = compare_property(results)
         values = [(result.engine, result.value, result.verdict) for result in results]
@@ -66,21 +77,27 @@ def compare_engines(seed: int, batch: list[Formula], worker: StormWorker, *, exa
         )
         if exact:
             assert agreement.gap == 0.0, text
-            assert results[0].value == results[1].value, text
+            assert (closed.value, closed.truth, closed.range) == (storm.value, storm.truth, storm.range), text
 
 
-def _hopeless(result: CheckResult) -> bool:
-    """Sticky chains of this size can leave Storm's doubles no correct digit, which it then says."""
-    return result.engine == STORM and not result.exact and "no correct digit" in (result.reason or "")
+def over_no_state(result: CheckResult) -> bool:
+    """A filter whose states hang on values may be over none of them."""
+    return result.verdict is Verdict.ERROR and "over no state" in (result.reason or "")
 
 
-@settings(max_examples=PAIRS // 2 // FORMULAS_A_CHAIN, deadline=None, derandomize=True)
+def is_known_refusal(result: CheckResult) -> bool:
+    assert result.engine == STORM
+    known = REFUSALS if result.exact else REFUSALS + DOUBLES_REFUSE
+    return any(words in (result.reason or "") for words in known)
+
+
+@settings(max_examples=EXACT_PAIRS // FORMULAS_A_CHAIN, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32), batch=st.lists(any_formula(), min_size=FORMULAS_A_CHAIN, max_size=FORMULAS_A_CHAIN))
 def test_rationals_are_equal(worker: StormWorker, seed: int, batch: list[Formula]) -> None:
-    compare_engines(seed, batch, worker, exact=True, max_states=8)
+    compare_engines(seed, batch, worker, exact=True, max_states=7)
 
 
-@settings(max_examples=PAIRS // 2 // FORMULAS_A_CHAIN, deadline=None, derandomize=True)
+@settings(max_examples=(PAIRS - EXACT_PAIRS) // FORMULAS_A_CHAIN, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32), batch=st.lists(any_formula(), min_size=FORMULAS_A_CHAIN, max_size=FORMULAS_A_CHAIN))
 def test_doubles_agree_within_their_bounds(worker: StormWorker, seed: int, batch: list[Formula]) -> None:
-    compare_engines(seed, batch, worker, exact=False, max_states=60)
+    compare_engines(seed, batch, worker, exact=False, max_states=12)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tracebridge.agreement import compare_property
-from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector
+from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector, RewardStructure
 from tracebridge.checking.evaluate import PropertyChecker
 from tracebridge.checking.result import Note, Verdict
-from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.errors import EngineError, ModelError, UnsupportedError
-from tracebridge.pctl import parse_properties
+from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.errors import EngineError, ModelError, PropertyError, UnsupportedError
+from tracebridge.pctl import ast, parse_properties
 
 THIRD = Fraction(1, 3)
 
@@ -109,6 +110,128 @@ def test_nested_operators_are_per_state():
 def test_an_undecided_inner_threshold_bounds_the_outer_value_from_both_sides():
     _, engine = run('P=? [ F P>=0.5 [ X "c" ] ]', within((0.5, 0.4, 0.6), (0, 0, 0), (1, 1, 1)))
     assert engine.asked[1:] == [[[False, False, True]], [[True, False, True]]]
+
+
+class Choosing:
+    """An engine whose nested operators are uncertain in the first state, and which records the outer operands."""
+
+    name = "choosing"
+    exact = False
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.asked: list[list[list[bool]]] = []
+
+    def evaluate(self, operator, holds):
+        if operator.path == ast.Next(ast.Label("c")):
+            return within((0.5, 0.4, 0.6), (0, 0, 0), (1, 1, 1))
+        paths = [operator.path] if operator.condition is None else [operator.path, operator.condition]
+        self.asked.append([holds(operand).tolist() for path in paths for operand in ast.state_formulas(path)])
+        return within((0.3, 0.3, 0.3), (0.2, 0.2, 0.2), (0.1, 0.1, 0.1))
+
+    def evaluate_quantile(self, quantile, holds, weights):
+        return self.evaluate(quantile.operator, holds), Enclosure(7.0, 7.0, 7.0)
+
+
+def chosen(text: str):
+    engine = Choosing()
+    (property_,) = parse_properties(text).properties
+    return PropertyChecker(chain(), engine).check(property_), engine.asked
+
+
+INNER = 'P>=0.5 [ X "c" ]'
+LOW, HIGH = [False, False, True], [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        (f'"a" U {INNER}', [[[True, False, False], LOW], [[True, False, False], HIGH]]),
+        (f"!(F {INNER})", [[HIGH], [LOW]]),
+        (f"(F {INNER}) => (G {INNER})", [[HIGH, LOW], [LOW, HIGH]]),
+        (f"!((F {INNER}) & !(X {INNER}))", [[HIGH, LOW], [LOW, HIGH]]),
+    ],
+)
+def test_what_stands_negated_is_bounded_from_the_other_side(path, asked):
+    result, found = chosen(f"P=? [ {path} ]")
+    assert found == asked
+    assert result.verdict is Verdict.UNDECIDED  # the value hangs on the nested threshold
+    assert result.operators[-1].states.upper.max() == 0.3
+
+
+@pytest.mark.parametrize(
+    "path", [f'(F "a") <=> (F {INNER})', f'F "a" || F {INNER}', f'(F "a") & ((F "b") <=> !(X {INNER}))']
+)
+def test_where_nothing_is_monotone_the_value_may_be_anything(path):
+    result, _ = chosen(f"P=? [ {path} ]")
+    states = result.operators[-1].states
+    assert (states.lower.tolist(), states.upper.tolist()) == ([0, 0, 0], [1, 1, 1])
+    assert result.verdict is Verdict.UNDECIDED
+    assert "nested threshold" in (result.reason or "")
+    assert chosen(f"P>=0 [ {path} ]")[0].verdict is Verdict.SATISFIED
+
+
+def test_a_formula_that_stands_plain_and_negated_is_not_monotone():
+    inner = ast.Probability(ast.Next(ast.Label("c")), ast.Threshold(">=", ast.Number(Fraction(1, 2), integer=False)))
+    path = ast.PathBinary("&", ast.Eventually(inner), ast.PathNot(ast.Next(inner)))  # one object in two places
+    result = PropertyChecker(chain(), Choosing()).check(ast.Property(formula=ast.Probability(path)))
+    assert result.operators[-1].states.upper.tolist() == [1, 1, 1]
+
+
+def test_a_quantile_at_the_start_is_the_engines_own():
+    result, _ = chosen('quantile(min B, P>0.3 [ F<=B "c" ])')
+    assert result.value == Enclosure(7.0, 7.0, 7.0)  # not the mean of the states' quantiles
+
+
+def test_branching_time_is_true_at_the_start_if_in_all_start_states():
+    for values, verdict in (
+        ((1, 1, 0), Verdict.SATISFIED),
+        ((0, 0, 1), Verdict.VIOLATED),
+        ((1, 0, 1), Verdict.UNDECIDED),
+    ):
+        result, _ = run('E [ F "c" ]', exactly(*values))
+        assert (result.verdict, result.value) == (verdict, None)
+    _, engine = run('P=? [ X (A [ G "c" ]) ]', exactly(1, 0, 1))
+    assert engine.asked[1] == [[True, False, True]]
+
+
+def test_variables_and_constants_of_the_model():
+    model = replace(
+        chain(),
+        variables={"x": np.array([3, 3, 5]), "up": np.array([True, False, True]), "half": np.array([0.5, 0.25, 0])},
+        constants={"N": Fraction(7, 3), "on": True},
+    )
+
+    def value_of(text: str, *, exact: bool = True):
+        engine = Told(exactly(0, 0, 0) if exact else within((0, 0, 0), (0, 0, 0), (0, 0, 0)))
+        (property_,) = parse_properties(text).properties
+        return PropertyChecker(model, engine).check(property_)
+
+    assert value_of("x + N").value.value == Fraction(16, 3)  # both start states have x = 3
+    assert Fraction(16, 3) in value_of("x + N", exact=False).value
+    assert value_of("half").reason == "the value is undefined (such as 0/0)"  # they differ in it
+    assert value_of("filter(max, mod(x, 2) * x)").value.value == 5
+    assert value_of("x = 3 & on").verdict is Verdict.SATISFIED
+    assert value_of("up").verdict is Verdict.UNDECIDED
+    assert value_of("up | x = 3", exact=False).verdict is Verdict.SATISFIED
+    assert value_of("filter(count, half < 0.3)", exact=False).value.value == 2
+    with pytest.raises(PropertyError, match="'y' is neither"):
+        value_of("y = 1")
+    large = replace(model, variables={"x": np.array([2**53 + 1] * 3)})
+    (property_,) = parse_properties(f"x = {2**53 + 1}").properties
+    result = PropertyChecker(large, Told(within((0, 0, 0), (0, 0, 0), (0, 0, 0)))).check(property_)
+    assert result.verdict is Verdict.UNDECIDED  # no double is that number
+
+
+def test_an_unnamed_reward_structure_comes_with_a_warning_if_there_are_several():
+    structures = {name: RewardStructure.from_fractions([1, 1, 1]) for name in ("steps", "cost", "tokens")}
+    (property_,) = parse_properties("R=? [ C<=2 ]").properties
+    result = PropertyChecker(replace(chain(), rewards=structures), Told(exactly(1, 1, 1))).check(property_)
+    (note,) = result.notes
+    assert note.kind == "warning"
+    assert note.text == 'R without a name takes the first reward structure, "steps", and not "cost", "tokens"'
+    single = replace(chain(), rewards={"steps": structures["steps"]})
+    assert PropertyChecker(single, Told(exactly(1, 1, 1))).check(property_).notes == ()
 
 
 def test_booleans_are_three_valued():
@@ -215,3 +338,14 @@ def test_credible_without_counts_is_undecided():
     agreement = pair(exactly(1, 1, 1), exactly(1, 1, 1), text)
     assert agreement.verdict is Verdict.UNDECIDED
     assert "credible 0.95" in (agreement.reason or "")
+
+
+def test_engines_must_agree_on_where_a_value_is_undefined():
+    half = Fraction(1, 2)
+    defined, undefined = exactly(half, half, 1), EnclosureVector.from_fractions([half, half, float("nan")])
+    assert pair(undefined, undefined).agree is True
+    assert pair(undefined, undefined).gap == 0
+    assert pair(defined, undefined).agree is False
+    floats = within((0.5, 0.4, 0.6), (0.5, 0.5, 0.5), (np.nan, -np.inf, np.inf))
+    assert pair(undefined, floats).agree is True
+    assert pair(defined, floats).agree is False

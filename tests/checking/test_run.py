@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tracebridge import MarkovChain, RationalMatrix, RationalVector, RewardStructure, Verdict, check, compare
+from tracebridge.checking import iter_points
+from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import NothingToCheckError, PropertyError, UsageError
 
 
@@ -104,6 +106,47 @@ def test_step_bounds_may_be_expressions_of_constants():
     assert values == [Fraction(1, 2), 1, 1]
 
 
+def test_r_without_a_name_takes_the_first_structure_and_says_so():
+    for result in check(twice_rewarded(), "R=? [ C ]", engines=["closed-form"]):
+        assert result.value.value == 1
+        assert [note.kind for note in result.notes] == ["warning"]
+        assert '"steps", and not "cost"' in result.notes[0].text
+
+
+def test_references_constants_and_variables_are_those_of_the_file_and_the_model():
+    model = replace(fair(), constants={"N": Fraction(1), "p": Fraction(1, 2)}, variables={"x": np.array([0, 1, 2])})
+    text = """
+    const int k = N + 1;
+    label "won" = x = k - 1;
+    "win": P=? [ F<=N "won" ];
+    "twice": pow("win", k);
+    "enough": P>=p [ F x=1 ];
+    """
+    results = check(model, text, engines=["closed-form"], exact=True)
+    assert [result.value.value for result in results] == [Fraction(1, 2), Fraction(1, 4), Fraction(1, 2)]
+    assert results[2].verdict is Verdict.SATISFIED
+    (hidden,) = check(model, 'const int N = 0; P=? [ F<=N "success" ]', engines=["closed-form"])
+    assert hidden.value.value == 0  # a constant of the file hides one of the model
+
+
+@pytest.mark.storm
+def test_points_are_checked_with_each_engine_loaded_once(monkeypatch):
+    started = []
+    start = StormWorker._start
+    monkeypatch.setattr(StormWorker, "_start", lambda worker: (started.append(worker), start(worker)))
+    points = [{"d": Fraction(d)} for d in range(4)]
+    found = list(iter_points(thirds(), 'const int d; P=? [ F<=d "success" ]; P>=d/10 [ F "success" ]', points))
+    assert len(found) == 16
+    assert len(started) == 1
+    assert [point for point, _ in found] == [point for point in points for _ in range(4)]
+    values = [result.value.value for _, result in found[::4]]
+    assert values == [0, pytest.approx(2 / 9), pytest.approx(2 / 9 * 4 / 3), pytest.approx(2 / 9 * 13 / 9)]
+    verdicts = [result.verdict for _, result in found[2::4]]
+    assert verdicts == [Verdict.SATISFIED] * 4
+    with pytest.raises(PropertyError, match="has no value"):
+        list(iter_points(thirds(), 'const int d; P=? [ F<=d "success" ]', [{}]))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -113,7 +156,8 @@ def test_step_bounds_may_be_expressions_of_constants():
         ((fair(), "my.props"), UsageError, "Path"),
         ((fair(), None), UsageError, "NoneType"),
         (("chain.json", "true"), UsageError, "MarkovChain"),
-        ((twice_rewarded(), 'R=? [ F "success" ]'), PropertyError, r'<text>:1:1.*ambiguous.*"cost"'),
+        ((fair(), "P=? [ F x=1 ]"), PropertyError, "unknown name x"),
+        ((fair(), '"p": P=? [ F "success" ]; "q": P=? [ F "r" ]'), PropertyError, 'no state has the label "r"'),
     ],
 )
 def test_wrong_calls_are_told_what_to_do(arguments, error, words):

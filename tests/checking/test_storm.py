@@ -21,7 +21,18 @@ from tracebridge.checking.storm_formulation import storm_formulation
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import parse_formula
-from tracebridge.pctl.ast import Formula, Label, Operator, Reward, Truth, walk
+from tracebridge.pctl.ast import (
+    CumulativeReward,
+    Formula,
+    InstantaneousReward,
+    Label,
+    OnePerStep,
+    Operator,
+    ReachReward,
+    Reward,
+    Truth,
+    walk,
+)
 
 pytestmark = pytest.mark.storm
 
@@ -172,7 +183,8 @@ def test_the_recorded_answers_of_prism(shared_data: Path, worker: StormWorker) -
             continue
         allowed = {Label, Truth, type(number(1))}
         parts = [node for node in walk(formula) if isinstance(node, Formula) and node is not formula]
-        if any(type(part) not in allowed for part in parts) or (isinstance(formula, Reward) and not formula.structure):
+        named = not isinstance(formula, Reward) or isinstance(formula.structure, str)
+        if any(type(part) not in allowed for part in parts) or not named:
             continue
         value = float(evaluate(chain, formula, worker, exact=True).value[0])
         assert value == pytest.approx(expected, rel=2e-5), text
@@ -202,8 +214,17 @@ def test_state_and_action_rewards(worker: StormWorker) -> None:
     per_step = F(1, 7) + F(1, 2)
     assert evaluate(chain, 'R{"cost"}=? [ F "t" ]', worker, exact=True).value.tolist() == [3 * per_step, 0]
     assert evaluate(chain, 'R{"cost"}=? [ I=1 ]', worker, exact=True).value.tolist() == [F(2, 21), 0]
-    with pytest.raises(PropertyError, match='"first", "cost"'):
-        evaluate(chain, "R=? [ C ]", worker, exact=True)
+    goal, total = ReachReward(Label("t")), CumulativeReward()
+    for path, structure, expected in (
+        (total, None, 21),  # three steps are expected
+        (goal, number(2), 3 * per_step),
+        (goal, OnePerStep(), 3),
+        (CumulativeReward(number(2)), OnePerStep(), 2),
+        (InstantaneousReward(number(9)), OnePerStep(), 1),
+    ):
+        assert evaluate(chain, Reward(path, structure), worker, exact=True).value[0] == expected
+    with pytest.raises(PropertyError, match='number 3; the chain has: "first", "cost"'):
+        evaluate(chain, Reward(total, number(3)), worker, exact=True)
     with pytest.raises(PropertyError, match='no reward structure "costs"'):
         evaluate(chain, 'R{"costs"}=? [ C ]', worker, exact=True)
 

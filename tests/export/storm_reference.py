@@ -36,12 +36,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     matrix = model.transition_matrix
     values = []
     for formula in request["formulas"]:
-        (property_,) = stormpy.parse_properties(formula)
-        result = stormpy.model_checking(model, property_, environment=environment(request["exact"]))
-        if result.is_qualitative():
-            values.append([bool(result[i]) for i in range(model.nr_states)])
-        else:
-            values.append([str(value) for value in result.get_value_vector()])
+        values.append(values_of(model, formula, environment(request["exact"]), start))
     return {
         "states": [json.loads(str(model.state_valuations.to_json(i))) for i in range(model.nr_states)],
         "rows": [[[entry.column, str(entry.value)] for entry in matrix.get_row(i)] for i in range(model.nr_states)],
@@ -50,6 +45,23 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         "start": start,
         "values": values,
     }
+
+
+def values_of(model: Any, formula: str, direct: Any, start: int) -> list[str | bool | None]:
+    """The values in all states, or in the initial state alone where Storm computes no others."""
+    (property_,) = stormpy.parse_properties(formula)
+    try:
+        result = stormpy.model_checking(model, property_, environment=direct)
+    except RuntimeError as error:
+        if "initial states" not in str(error):
+            raise
+        result = None
+    if result is None:  # quantiles, and bounds on rewards
+        result = stormpy.model_checking(model, property_, environment=direct, only_initial_states=True)
+        return [str(result.get_value(i)) if i == start else None for i in range(model.nr_states)]
+    if result.is_qualitative():
+        return [bool(result[i]) for i in range(model.nr_states)]
+    return [str(value) for value in result.get_value_vector()]
 
 
 def rewards(model: Any, reward: Any) -> dict[str, list[str] | None]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,12 +25,15 @@ from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.errors import InputError, Location, ModelError, Problem
 
 KIND = "markov-chain"
-SCHEMA_VERSION = 1
+
+#: Version 2 added ``variables`` and ``constants``. A chain without them is written as version 1, as it always was.
+SCHEMA_VERSION = 2
 
 Number = str | float  # "1/3" or 0.25
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
 _FRACTION = re.compile(r"([0-9]{1,4000})/([0-9]{1,4000})", re.ASCII)
+_CONSTANT = re.compile(r"-?[0-9]{1,4300}/0*[1-9][0-9]{0,4299}", re.ASCII)
 _MAX_BITS = 2**33  # of all numerators that share a denominator
 
 
@@ -42,6 +45,15 @@ class _RewardDocument(msgspec.Struct, forbid_unknown_fields=True):
     action: dict[str, Number] | None = None
 
 
+_VariableType = Literal["int", "bool", "double"]
+_DTYPES: Mapping[_VariableType, type] = {"int": np.int64, "bool": np.bool_, "double": np.float64}
+
+
+class _VariableDocument(msgspec.Struct, forbid_unknown_fields=True):
+    type: _VariableType
+    values: dict[str, bool | int | float]
+
+
 class _ChainDocument(msgspec.Struct, forbid_unknown_fields=True):
     kind: str
     schema_version: int
@@ -50,12 +62,15 @@ class _ChainDocument(msgspec.Struct, forbid_unknown_fields=True):
     transitions: dict[str, dict[str, Number]]
     labels: dict[str, list[str]]
     rewards: dict[str, _RewardDocument]
+    variables: dict[str, _VariableDocument] = {}
+    constants: dict[str, str | bool] = {}
 
 
 def chain_to_dict(chain: MarkovChain) -> dict[str, Any]:
     """The chain as a JSON document; zeros are left out.
 
-    Numbers that the chain knows exactly are strings, in lowest terms; the others are doubles.
+    Numbers that the chain knows exactly are strings, in lowest terms; the others are doubles. ``variables`` (with a
+    type and the value in every state) and ``constants`` are there where the chain has some.
     """
     states = chain.states
     matrix = chain.transitions
@@ -65,9 +80,16 @@ def chain_to_dict(chain: MarkovChain) -> dict[str, Any]:
         values = [_lowest_terms(*pair) for pair in zip(exact.numerators.tolist(), bottoms, strict=True)]
         matrix = exact
     indptr, indices = matrix.indptr.tolist(), matrix.indices.tolist()
+    words: dict[str, Any] = {}
+    if chain.variables:
+        words["variables"] = {name: _variable_to_dict(states, held) for name, held in chain.variables.items()}
+    if chain.constants:
+        words["constants"] = {
+            name: value if isinstance(value, bool) else fraction_text(value) for name, value in chain.constants.items()
+        }
     return {
         "kind": KIND,
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION if words else 1,
         "states": list(states),
         "initial": _by_state(states, chain.initial, chain.initial_rationals),
         "transitions": {
@@ -76,11 +98,12 @@ def chain_to_dict(chain: MarkovChain) -> dict[str, Any]:
         },
         "labels": {name: [states[i] for i in np.flatnonzero(mask).tolist()] for name, mask in chain.labels.items()},
         "rewards": {name: _reward_to_dict(states, structure) for name, structure in chain.rewards.items()},
+        **words,
     }
 
 
 def chain_from_dict(data: Any, path: str | None = None) -> MarkovChain:
-    """Read `chain_to_dict`'s document.
+    """Read `chain_to_dict`'s document, of this version or an older one.
 
     Args:
         data: what `json.loads` gives.
@@ -90,7 +113,7 @@ def chain_from_dict(data: Any, path: str | None = None) -> MarkovChain:
         ModelError: naming the field and state: an unknown version, a wrong type, an unknown or repeated state, exact
             numbers among doubles, or a chain that breaks an invariant.
     """
-    document = checked_document(data, _ChainDocument, kind=KIND, version=SCHEMA_VERSION, path=path)
+    document = checked_document(data, _ChainDocument, kind=KIND, version=SCHEMA_VERSION, oldest=1, path=path)
     reader = _Reader(document.states, path)
     rewards = {}
     for name, reward in document.rewards.items():
@@ -107,6 +130,8 @@ def chain_from_dict(data: Any, path: str | None = None) -> MarkovChain:
             initial=initial if exact_initial is None else exact_initial,  # type: ignore[arg-type]
             labels={name: reader.mask(held, f"labels.{name}") for name, held in document.labels.items()},
             rewards=rewards,
+            variables={name: reader.variable(held, f"variables.{name}") for name, held in document.variables.items()},
+            constants={name: reader.constant(text, f"constants.{name}") for name, text in document.constants.items()},
         )
     except ModelError as error:
         if path is None or any(problem.location.path for problem in error.problems):
@@ -142,6 +167,32 @@ class _Reader:
         floats = np.zeros(len(self._position))
         floats[positions] = list(values.values())
         return floats, None
+
+    def variable(self, held: _VariableDocument, field: str) -> NDArray[Any]:
+        """The values by state; every state has one, of the type that is named (a whole number may be a double)."""
+        accepted: tuple[type, ...] = {"int": (int,), "bool": (bool,), "double": (int, float)}[held.type]
+        values: NDArray[Any] = np.zeros(len(self._position), dtype=_DTYPES[held.type])
+        missing = dict.fromkeys(self._position)
+        for name, value in held.values.items():
+            position = self._index(name, field)
+            is_truth = isinstance(value, bool)
+            if is_truth != (held.type == "bool") or not isinstance(value, accepted):
+                self._refuse(f"{value!r} is no value of type {held.type}", field)
+            try:
+                values[position] = value
+            except OverflowError:
+                self._refuse(f"a value of {name!r} is beyond 64 bits", field)
+            del missing[name]
+        if missing:
+            self._refuse(f"state {next(iter(missing))!r} has no value", field)
+        return values
+
+    def constant(self, text: str | bool, field: str) -> Fraction | bool:
+        if isinstance(text, bool):
+            return text
+        if not _CONSTANT.fullmatch(text):
+            self._refuse(f"{text[:80]!r} is no fraction such as '1/3'", field)
+        return Fraction(text)
 
     def matrix(self, rows: Mapping[str, Mapping[str, Number]]) -> RationalMatrix | csr_array:
         n = len(self._position)
@@ -213,6 +264,11 @@ def _by_state(states: Sequence[str], values: NDArray[np.float64], exact: Rationa
     return {state: value for state, value in zip(states, values.tolist(), strict=True) if value}
 
 
+def _variable_to_dict(states: Sequence[str], values: NDArray[Any]) -> dict[str, Any]:
+    kind = next(name for name, dtype in _DTYPES.items() if values.dtype == dtype)
+    return {"type": kind, "values": dict(zip(states, values.tolist(), strict=True))}
+
+
 def _reward_to_dict(states: Sequence[str], reward: RewardStructure) -> dict[str, Any]:
     written = {"state": _by_state(states, reward.state, reward.exact_state)}
     if reward.action is not None:
@@ -223,8 +279,10 @@ def _reward_to_dict(states: Sequence[str], reward: RewardStructure) -> dict[str,
 # ---------------------------------------------------------------- documents and files
 
 
-def checked_document(data: Any, schema: type[_Document], *, kind: str, version: int, path: str | None) -> _Document:
-    """``data`` as ``schema``, after its kind and version were looked at.
+def checked_document(
+    data: Any, schema: type[_Document], *, kind: str, version: int, path: str | None, oldest: int | None = None
+) -> _Document:
+    """``data`` as ``schema``, after its kind and version were looked at; versions from ``oldest`` on are read.
 
     Raises:
         ModelError: naming the field.
@@ -234,11 +292,15 @@ def checked_document(data: Any, schema: type[_Document], *, kind: str, version: 
     if data.get("kind") != kind:
         found = repr(data.get("kind"))[:80]
         raise ModelError(f"this is {found}, not {kind!r}", location=Location(path=path, field="kind"))
-    if data.get("schema_version") != version or isinstance(data.get("schema_version"), bool):
+    known = range(version if oldest is None else oldest, version + 1)
+    found_version = data.get("schema_version")
+    if type(found_version) is not int or found_version not in known:
+        named = " and ".join(map(str, known))
         raise ModelError(
             Problem(
                 location=Location(path=path, field="schema_version"),
-                message=f"version {repr(data.get('schema_version'))[:80]} of {kind!r} is unknown, {version} is known",
+                message=f"version {repr(found_version)[:80]} of {kind!r} is unknown, "
+                f"{named} {'is' if len(known) == 1 else 'are'} known",
                 hint="read it with the version of tracebridge that wrote it",
             )
         )

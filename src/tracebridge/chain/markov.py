@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +25,8 @@ ROW_SUM_TOLERANCE = 1e-12
 IMPLICIT_LABELS = ("init", "deadlock")
 
 _MAX_PROBLEMS = 20
+
+_BARE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,6 +95,11 @@ class MarkovChain:
         labels: atomic propositions, each a boolean array of shape (n,). The name of a state is a label too, holding in
             that state only, and so are ``init`` (states with initial mass) and ``deadlock`` (none: rows sum to one).
         rewards: named reward structures.
+        variables: what the states of a program are made of, each an array of shape (n,) of int64, bool or finite
+            float64: its variables, and its formulas, which are computed from them. Properties name them as bare words;
+            labels stand in quotes, so that a label and a variable may share a name.
+        constants: the constants of a program by their exact values, also bare words. No variable has their name; a
+            constant of a property file hides either.
 
     Raises:
         ModelError: naming every state and number that breaks an invariant.
@@ -102,6 +110,8 @@ class MarkovChain:
     initial: NDArray[np.float64]
     labels: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
+    variables: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    constants: Mapping[str, Fraction | bool] = field(default_factory=dict)
     rationals: RationalMatrix | None = None
     initial_rationals: RationalVector | None = None
     _index: Mapping[str, int] = field(init=False, repr=False)
@@ -131,13 +141,16 @@ class MarkovChain:
             raise ModelError("a chain needs at least one state")
         problems += self._row_problems() + self._initial_problems()
         labels, label_problems = self._checked_labels()
-        problems += label_problems + self._reward_problems()
+        variables, variable_problems = self._checked_variables()
+        problems += label_problems + self._reward_problems() + variable_problems + self._constant_problems()
         if problems:
             raise ModelError(problems[:_MAX_PROBLEMS] + _left_out(problems))
         for array in (self.transitions.data, self.transitions.indices, self.transitions.indptr, self.initial):
             array.flags.writeable = False
         set_(self, "labels", MappingProxyType(labels))
         set_(self, "rewards", MappingProxyType(dict(self.rewards)))
+        set_(self, "variables", MappingProxyType(variables))
+        set_(self, "constants", MappingProxyType(dict(self.constants)))
         set_(self, "_index", MappingProxyType({name: i for i, name in enumerate(self.states)}))
 
     # ------------------------------------------------------------ reading
@@ -193,6 +206,10 @@ class MarkovChain:
     def label_names(self) -> list[str]:
         """Every name that `label` knows: given labels, then states, then the implicit ones; each once."""
         return list(dict.fromkeys([*self.labels, *self.states, *IMPLICIT_LABELS]))
+
+    def word_names(self) -> list[str]:
+        """Every bare word that a property may use: variables and formulas of the program, then constants."""
+        return [*self.variables, *self.constants]
 
     def exact_transitions(self) -> RationalMatrix:
         """P in rationals: as given, or each row of doubles divided by its exact sum."""
@@ -331,6 +348,39 @@ class MarkovChain:
                             "rewards are finite and not negative",
                         )
                     )
+        return problems
+
+    def _checked_variables(self) -> tuple[dict[str, NDArray[Any]], list[Problem]]:
+        variables, problems = {}, []
+        for name, given in self.variables.items():
+            values = np.array(given)
+            if values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
+                values = values.astype(np.int64)
+            elif values.dtype.kind == "f":
+                values = values.astype(np.float64)
+            variables[name] = _frozen(values)
+            if not isinstance(name, str) or not _BARE_WORD.fullmatch(name):
+                problems.append(_problem(f"{name!r} cannot be the name of a variable", "use letters, digits and _"))
+            elif values.shape != (len(self.states),):
+                problems.append(_problem(f"variable {name!r} has shape {values.shape} for {len(self.states)} states"))
+            elif values.dtype not in (np.int64, np.bool_, np.float64):
+                problems.append(
+                    _problem(f"variable {name!r} has values of type {values.dtype}", "give int64, bool or float64")
+                )
+            elif values.dtype == np.float64:
+                for i in np.flatnonzero(~np.isfinite(values)).tolist():
+                    problems.append(_problem(f"state {self.states[i]!r}: variable {name!r} is {float(values[i])!r}"))
+        return variables, problems
+
+    def _constant_problems(self) -> list[Problem]:
+        problems = []
+        for name, value in self.constants.items():
+            if not isinstance(name, str) or not _BARE_WORD.fullmatch(name):
+                problems.append(_problem(f"{name!r} cannot be the name of a constant", "use letters, digits and _"))
+            elif name in self.variables:
+                problems.append(_problem(f"{name!r} is both a variable and a constant", "rename one of them"))
+            elif not isinstance(value, Fraction | bool):
+                problems.append(_problem(f"constant {name!r} is {value!r}", "give a Fraction, or true or false"))
         return problems
 
     def _label_hint(self, name: str) -> str:

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from tracebridge.checking.engine import CLOSED_FORM, Holds
 from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
-from tracebridge.closedform.modelcheck import evaluate_operator
+from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.checking.result import Note
-    from tracebridge.closedform.enclosure import EnclosureVector
-    from tracebridge.pctl.ast import Operator
+    from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+    from tracebridge.pctl.ast import Operator, Quantile
 
 
 class ClosedFormSession:
@@ -28,3 +31,9 @@ class ClosedFormSession:
     def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
         """The value of the operator in every state; see `EngineSession.evaluate`."""
         return evaluate_operator(self._arithmetic, operator, holds)
+
+    def evaluate_quantile(
+        self, quantile: Quantile, holds: Holds, weights: Sequence[Fraction]
+    ) -> tuple[EnclosureVector, Enclosure]:
+        """The quantile in every state, and that of the mean; see `EngineSession.evaluate_quantile`."""
+        return evaluate_quantile(self._arithmetic, quantile, holds, weights)

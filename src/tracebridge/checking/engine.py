@@ -6,15 +6,16 @@ the same for all engines, so that a property is checked twice even where a tool'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.checking.result import Note
-from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.pctl.ast import Formula, Operator
+from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.pctl.ast import Formula, Operator, Quantile
 
 #: Tells the states in which an operand of an operator holds, shape (n,).
 Holds = Callable[[Formula], NDArray[np.bool_]]
@@ -44,9 +45,22 @@ class EngineSession(Protocol):
     def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
         """The value of the operator in every state, shape (n,); its threshold is not looked at.
 
-        Step bounds and other constants of the operator are `Number` nodes; ``holds`` is asked for its operands.
+        Step bounds and other constants of the operator are `Number` nodes; ``holds`` is asked for its operands. The
+        value of ``A`` and ``E`` is 1 where they hold and 0 elsewhere.
 
         Raises:
             UnsupportedError: this engine cannot evaluate this operator, or not at this size.
             EngineError: the engine failed, timed out or crashed.
+        """
+
+    def evaluate_quantile(
+        self, quantile: Quantile, holds: Holds, weights: Sequence[Fraction]
+    ) -> tuple[EnclosureVector, Enclosure]:
+        """The quantile in every state, shape (n,), and that of the mean under the weights.
+
+        Args:
+            quantile: bounds that are no variables of it are `Number` nodes. weights: shape (n,), sum one.
+
+        Raises:
+            UnsupportedError, EngineError: as for `evaluate`.
         """

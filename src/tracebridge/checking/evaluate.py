@@ -1,22 +1,31 @@
 """From the operators that an engine evaluates to the verdict of a property: the same path for every engine.
 
 Values live per state plus one more entry, the *start*: there an operator's value is its mean under the initial
-distribution, which is also its value in the single initial state of an exported model. Truth is three-valued, because a
-threshold may lie inside the numerical bounds of a value: a formula holds *surely*, *possibly*, or not at all.
+distribution, which is also its value in the single initial state of an exported model; a label, a variable or an ``A``
+or ``E`` has there what all start states have in common, and a filter what it has everywhere. Truth is three-valued,
+because a threshold may lie inside the numerical bounds of a value.
 
-The formula is evaluated bottom-up over a list of its nodes, so that its depth costs no recursion.
+Where it is open in which states an operand holds, an operator is evaluated on the smallest and on the largest such set:
+it is monotone in every operand that does not stand both plain and negated, nor in a condition. Else its value is
+bounded by what values it can have at all. The formula is evaluated bottom-up over a list of its nodes, so that its
+depth costs no recursion.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracebridge.checking.engine import EngineSession, Holds
-from tracebridge.checking.result import CheckResult, OperatorValue, Verdict
+from tracebridge.checking.engine import EngineSession
+from tracebridge.checking.filters import LISTING_ONLY, Range, of_numbers, of_truths
+from tracebridge.checking.operands import Signs, evaluated_parts, signs_of
+from tracebridge.checking.result import MAX_LISTED, CheckResult, Listing, Note, OperatorValue, Verdict
+from tracebridge.checking.truths import Truths
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
 from tracebridge.errors import EngineError, PropertyError, UnsupportedError
 from tracebridge.pctl import ast
@@ -30,34 +39,7 @@ Mask = NDArray[np.bool_]
 #: Results list the values of so many start states.
 MAX_START_STATES = 100
 
-
-@dataclass(frozen=True, slots=True)
-class Truths:
-    """Where a formula surely and where it possibly holds, shape (n + 1,) each; the last entry is the start."""
-
-    surely: Mask
-    possibly: Mask
-
-    def __invert__(self) -> Truths:
-        return Truths(~self.possibly, ~self.surely)
-
-    def __and__(self, other: Truths) -> Truths:
-        return Truths(self.surely & other.surely, self.possibly & other.possibly)
-
-    def __or__(self, other: Truths) -> Truths:
-        return Truths(self.surely | other.surely, self.possibly | other.possibly)
-
-    def iff(self, other: Truths) -> Truths:
-        """Both hold or neither does."""
-        return (self & other) | (~self & ~other)
-
-    @property
-    def certain(self) -> bool:
-        """No state is undecided (the start is not looked at)."""
-        return bool((self.surely == self.possibly)[:-1].all())
-
-
-Value = Truths | EnclosureVector
+Value = Truths | EnclosureVector | Range
 
 
 class PropertyChecker:
@@ -67,8 +49,8 @@ class PropertyChecker:
         self.chain = chain
         self.session = session
         self._support = np.flatnonzero(chain.initial)
-        weights = chain.exact_initial()
-        self._weights = [weights[i] for i in self._support.tolist()]
+        self.weights = chain.exact_initial()
+        self._support_weights = [self.weights[i] for i in self._support.tolist()]
 
     def check(self, property_: ast.Property, *, propagate: tuple[type[EngineError], ...] = ()) -> CheckResult:
         """Evaluate a property whose constants and label definitions are resolved.
@@ -81,12 +63,16 @@ class PropertyChecker:
         """
         evaluation = _Evaluation(self)
         self.session.notes.clear()
-        verdict, truth, value, reason = None, None, None, None
+        verdict, truth, value, extent, reason = None, None, None, None, None
         try:
             result = evaluation.run(property_.formula)
             verdict, truth, reason = _verdict(result, exact=self.session.exact)
             value = evaluation.headline(property_.formula)
-            if verdict is None and evaluation.is_uncertain:
+            extent = (result.least, result.greatest) if isinstance(result, Range) else None
+            undefined = isinstance(result, EnclosureVector) and bool(result.undefined[-1])
+            if verdict is Verdict.UNDECIDED and any(o.start.undefined and not o.nested for o in evaluation.operators):
+                reason = _UNDEFINED
+            if evaluation.is_uncertain and (verdict is None or undefined):
                 verdict, reason = Verdict.UNDECIDED, _spread(value)
         except propagate:
             raise
@@ -94,31 +80,48 @@ class PropertyChecker:
             verdict, reason = Verdict.UNSUPPORTED, str(error)
         except EngineError as error:
             verdict, reason = Verdict.ERROR, str(error)
+        notes = [*self._doubts(property_.formula), *self.session.notes]
         return CheckResult(
             property=property_,
             engine=self.session.name,
             exact=self.session.exact,
             verdict=verdict,
             value=value,
+            range=extent,
             truth=truth,
             operators=tuple(evaluation.operators),
+            listings=tuple(reversed(evaluation.listings)),
             reason=reason,
-            notes=tuple(sorted(dict.fromkeys(self.session.notes), key=lambda note: note.kind != "warning")),
+            notes=tuple(sorted(dict.fromkeys(notes), key=lambda note: note.kind != "warning")),
         )
+
+    def _doubts(self, formula: ast.Formula) -> Iterator[Note]:
+        """What a reader may have meant otherwise."""
+        names = list(self.chain.rewards)
+        unnamed = (isinstance(node, ast.Reward) and node.structure is None for node in ast.walk(formula))
+        if len(names) > 1 and any(unnamed):
+            others = ", ".join(f'"{name}"' for name in names[1:5]) + (", ..." if len(names) > 5 else "")
+            text = f'R without a name takes the first reward structure, "{names[0]}", and not {others}'
+            yield Note(kind="warning", text=text)
 
     def at_start(self, vector: EnclosureVector) -> Enclosure:
         """The mean of per-state values under the initial distribution."""
-        return vector.take(self._support).weighted_mean(self._weights)
+        return vector.take(self._support).weighted_mean(self._support_weights)
 
     def by_start(self, vector: EnclosureVector) -> dict[str, Enclosure]:
         """The value in each start state, of the first `MAX_START_STATES` of them."""
         return {self.chain.states[i]: vector[i] for i in self._support[:MAX_START_STATES].tolist()}
 
 
+_UNDEFINED = "the value is undefined (such as 0/0)"
+
+
 def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None, str | None]:
+    if isinstance(result, Range):
+        return None, None, None
     if isinstance(result, EnclosureVector):
         if result.undefined[-1]:
-            return Verdict.UNDECIDED, None, "the value is undefined (such as 0/0)"
+            return Verdict.UNDECIDED, None, _UNDEFINED
         if not result.exact and np.isfinite(result.value[-1]) and result.upper[-1] == np.inf:
             return Verdict.UNDECIDED, None, "the value is beyond the largest double (--exact may give it)"
         return None, None, None
@@ -126,7 +129,7 @@ def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None
         return Verdict.SATISFIED, True, None
     if not result.possibly[-1]:
         return Verdict.VIOLATED, False, None
-    differ = "the start states differ in a label, so that it neither holds at the start nor fails there"
+    differ = "the start states differ in a label or variable, so that it neither holds at the start nor fails there"
     if exact:
         return Verdict.UNDECIDED, None, differ
     return (
@@ -151,17 +154,14 @@ class _Evaluation:
         self.session = checker.session
         self.values: dict[int, Value] = {}
         self.operators: list[OperatorValue] = []
+        self.listings: list[Listing] = []
         self.is_uncertain = False  # whether a nested threshold that the bounds do not decide went into a value
         self.n = checker.chain.n_states
 
     def run(self, formula: ast.Formula) -> Value:
-        nodes = list(ast.walk(formula))
-        nested = _nested_operators(formula)
-        for node in reversed(nodes):  # children before parents
-            if isinstance(node, ast.Operator):
-                self.values[id(node)] = self._operator(node, nested=id(node) in nested)
-            elif isinstance(node, ast.Formula):
-                self.values[id(node)] = self._combine(node)
+        for node, nested in reversed(list(evaluated_parts(formula))):  # parts before what they are parts of
+            if id(node) not in self.values:
+                self.values[id(node)] = self._value(node, nested=nested)
         return self.values[id(formula)]
 
     def headline(self, formula: ast.Formula) -> Enclosure | None:
@@ -169,8 +169,9 @@ class _Evaluation:
         value = self.values[id(formula)]
         if isinstance(value, EnclosureVector):
             return None if value.undefined[-1] else value[self.n]
-        if isinstance(formula, ast.Operator):
-            return next(o.start for o in reversed(self.operators) if not o.nested)
+        if isinstance(formula, ast.Operator) and not isinstance(formula, ast.Quantified):
+            start = next(o.start for o in reversed(self.operators) if not o.nested)
+            return None if start.undefined else start
         if isinstance(formula, ast.Binary):
             left = self.values[id(formula.left)]
             plain = not any(isinstance(node, ast.Operator) for node in ast.walk(formula.right))
@@ -180,8 +181,12 @@ class _Evaluation:
 
     # ------------------------------------------------------------ nodes
 
-    def _combine(self, node: ast.Formula) -> Value:
+    def _value(self, node: ast.Formula, *, nested: bool) -> Value:
+        if isinstance(node, ast.Operator):
+            return self._operator(node, nested=nested)
         match node:
+            case ast.Filter():
+                return self._filter(node)
             case ast.Truth(value):
                 return self._everywhere(np.full(self.n, value))
             case ast.Number(value):
@@ -189,7 +194,7 @@ class _Evaluation:
             case ast.Label(name):
                 return self._everywhere(self.chain.label(name))
             case ast.Identifier(name):
-                raise PropertyError(f"{name!r} is no constant of the property file; name states by their labels")
+                return self._variable(name)
             case ast.Unary("!"):
                 return ~self._truths(node.operand)
             case ast.Unary("-"):
@@ -202,10 +207,82 @@ class _Evaluation:
                 return _call(node.function, [self._numbers(argument) for argument in node.arguments])
         raise PropertyError(f"{type(node).__name__} has no value in a state")
 
-    def _everywhere(self, mask: Mask) -> Truths:
-        """A set of states; the start is in it surely if all start states are, possibly if one is."""
-        inside = mask[self.chain.initial > 0]
-        return Truths(np.append(mask, inside.all()), np.append(mask, inside.any()))
+    def _everywhere(self, surely: Mask, possibly: Mask | None = None) -> Truths:
+        """A set of states; the start is in it surely if all start states are, possibly if one may be."""
+        possibly = surely if possibly is None else possibly
+        start = self.chain.initial > 0
+        return Truths(np.append(surely, surely[start].all()), np.append(possibly, possibly[start].any()))
+
+    def _variable(self, name: str) -> Value:
+        """What a bare word means in each state; at the start what all start states have in common, if anything."""
+        if name in self.chain.constants:
+            constant = self.chain.constants[name]
+            if isinstance(constant, bool):
+                return self._everywhere(np.full(self.n, constant))
+            return EnclosureVector.constant(self.n + 1, constant, exact=self.session.exact)
+        if name not in self.chain.variables:
+            raise PropertyError(f"{name!r} is neither a constant nor a variable of the model; labels stand in quotes")
+        values = self.chain.variables[name]
+        if values.dtype == np.bool_:
+            return self._everywhere(values)
+        at_start = np.unique(values[self.chain.initial > 0]).tolist()
+        start = at_start[0] if len(at_start) == 1 else math.nan
+        if self.session.exact or (values.dtype != np.float64 and bool((np.abs(values) > 2**53).any())):
+            exact = EnclosureVector.from_fractions([*map(Fraction, values.tolist()), start])
+            return exact if self.session.exact else exact.to_float()
+        floats = np.append(values.astype(np.float64), start)
+        return EnclosureVector.from_floats(floats)
+
+    def _filter(self, node: ast.Filter) -> Value:
+        operand = self.values[id(node.operand)]
+        everywhere = np.ones(self.n, dtype=np.bool_)
+        states = Truths(everywhere, everywhere) if node.states is None else self._truths(node.states).states
+        made: Enclosure | Range | Truths | tuple[int, int]
+        if isinstance(operand, Truths):
+            made = of_truths(node, operand.states, states)
+        else:
+            made = of_numbers(node, self._numbers(node.operand).take(np.arange(self.n)), states)
+        if node.kind in LISTING_ONLY | {"argmin", "argmax"}:
+            self.listings.append(self._listing(node, operand, states, made))
+        if node.kind in LISTING_ONLY:
+            return operand
+        match made:
+            case Truths() if node.kind in {"argmin", "argmax"}:
+                return self._everywhere(made.surely, made.possibly)
+            case Truths():
+                return Truths(np.repeat(made.surely, self.n + 1), np.repeat(made.possibly, self.n + 1))
+            case (least, most):
+                self.is_uncertain |= least != most
+                made = Enclosure.exactly(Fraction(least)) if least == most else Enclosure(least, least, most)
+            case _:
+                self.is_uncertain |= not bool((states.surely == states.possibly).all())
+        return made if isinstance(made, Range) else self._constant(made)
+
+    def _constant(self, number: Enclosure) -> EnclosureVector:
+        """The same number in every state and at the start."""
+        if number.exact or number.undefined:
+            return EnclosureVector.constant(self.n + 1, number.value, exact=self.session.exact)
+        return EnclosureVector.from_bounds(
+            *(np.full(self.n + 1, float(part)) for part in (number.value, number.lower, number.upper))
+        )
+
+    def _listing(self, node: ast.Filter, operand: Value, states: Truths, made: object) -> Listing:
+        """The values that a filter lists; ``print`` leaves out zero and false, as PRISM does."""
+        shown = made.possibly if isinstance(made, Truths) and node.kind not in LISTING_ONLY else states.possibly
+        if node.kind == "print" and isinstance(operand, Truths):
+            shown = shown & operand.possibly[:-1]
+        elif node.kind == "print" and isinstance(operand, EnclosureVector):
+            zero = EnclosureVector.constant(self.n + 1, 0, exact=self.session.exact)
+            shown = shown & operand.compare("!=", zero)[1][:-1]
+        places = np.flatnonzero(shown)
+        entries: list[tuple[str, Enclosure | bool | None]] = []
+        for i in places[:MAX_LISTED].tolist():
+            if isinstance(operand, EnclosureVector):
+                entries.append((self.chain.states[i], operand[i]))
+            elif isinstance(operand, Truths):
+                decided = bool(operand.surely[i]) if operand.surely[i] == operand.possibly[i] else None
+                entries.append((self.chain.states[i], decided))
+        return Listing(text=format_formula(node), entries=tuple(entries), total=len(places))
 
     def _binary(self, node: ast.Binary) -> Value:
         operator, left, right = node.operator, self.values[id(node.left)], self.values[id(node.right)]
@@ -248,37 +325,54 @@ class _Evaluation:
         raise PropertyError(f"the two branches differ in type: {format_formula(node)}")
 
     def _operator(self, node: ast.Operator, *, nested: bool) -> Value:
-        vector = self._evaluate(node)
-        start = self.checker.at_start(vector)
+        signs = signs_of(node)
+        open_signs = {sign for operand, sign in signs.values() if not self._truths(operand).certain}
+        self.is_uncertain |= bool(open_signs)
+        whole = self._evaluate(node, signs, open_signs)
+        states = whole.take(np.arange(self.n))
         self.operators.append(
             OperatorValue(
                 text=format_formula(node),
                 nested=nested,
-                states=vector,
-                start=start,
-                by_start=self.checker.by_start(vector),
+                states=states,
+                start=whole[self.n],
+                by_start=self.checker.by_start(states),
+                uncertain=bool(open_signs),
             )
         )
-        whole = _appended(vector, start)
-        if node.threshold is None:
+        if isinstance(node, ast.Quantified):
+            one = EnclosureVector.constant(self.n, 1, exact=self.session.exact)
+            return self._everywhere(*states.compare("=", one))
+        if not isinstance(node, ast.Quantitative) or node.threshold is None:
             return whole
         return Truths(*whole.compare(node.threshold.comparison, self._numbers(node.threshold.value)))
 
-    def _evaluate(self, node: ast.Operator) -> EnclosureVector:
-        """The operator in every state; it is monotone in its operands, which bounds it where they are uncertain."""
-        operands = [child for child in ast.children(_path(node)) if isinstance(self.values.get(id(child)), Truths)]
-        lower = self.session.evaluate(node, self._holds("surely"))
-        if all(self._truths(operand).certain for operand in operands if isinstance(operand, ast.Formula)):
+    def _evaluate(self, node: ast.Operator, signs: Signs, open_signs: set[int]) -> EnclosureVector:
+        """The operator in every state and at the start; some operands with ``open_signs`` are undecided."""
+        lower = self._ask(node, signs, "surely")
+        if not open_signs:
             return lower
-        self.is_uncertain = True
-        return lower.hull(self.session.evaluate(node, self._holds("possibly")))
+        if 0 not in open_signs:
+            return lower.hull(self._ask(node, signs, "possibly"))
+        largest = 1.0 if isinstance(node, ast.Probability | ast.SteadyState | ast.Quantified) else np.inf
+        value = lower.to_float().value
+        return EnclosureVector.from_bounds(value, np.zeros(self.n + 1), np.full(self.n + 1, largest))
 
-    def _holds(self, degree: str) -> Holds:
+    def _ask(self, node: ast.Operator, signs: Signs, degree: str) -> EnclosureVector:
+        """The engine's answer if what is uncertain holds to a degree, and what stands negated to the other degree."""
+        other = "possibly" if degree == "surely" else "surely"
+
         def holds(operand: ast.Formula) -> Mask:
-            mask: Mask = getattr(self._truths(operand), degree)
+            sign = signs[id(operand)][1]
+            mask: Mask = getattr(self._truths(operand), other if sign < 0 else degree)
             return mask[:-1]
 
-        return holds
+        if isinstance(node, ast.Quantile):
+            vector, start = self.session.evaluate_quantile(node, holds, self.checker.weights)
+        else:
+            vector = self.session.evaluate(node, holds)
+            start = self.checker.at_start(vector)
+        return _appended(vector, start)
 
     def _truths(self, node: ast.Formula) -> Truths:
         value = self.values[id(node)]
@@ -293,11 +387,6 @@ class _Evaluation:
         return value
 
 
-def _path(node: ast.Operator) -> ast.Node:
-    """What stands between the brackets; for S the operator itself, whose operand is a state formula."""
-    return node if isinstance(node, ast.SteadyState) else node.path
-
-
 def _appended(vector: EnclosureVector, last: Enclosure) -> EnclosureVector:
     """The vector with one more entry."""
     if vector.exact:
@@ -306,17 +395,6 @@ def _appended(vector: EnclosureVector, last: Enclosure) -> EnclosureVector:
     return EnclosureVector(
         np.append(vector.value, tail.value), np.append(vector.lower, tail.lower), np.append(vector.upper, tail.upper)
     )
-
-
-def _nested_operators(formula: ast.Formula) -> set[int]:
-    """The ids of operators that stand inside another operator."""
-    nested: set[int] = set()
-    for node in ast.walk(formula):
-        if isinstance(node, ast.Operator) and id(node) not in nested:
-            nested.update(
-                id(below) for below in ast.walk(node) if below is not node and isinstance(below, ast.Operator)
-            )
-    return nested
 
 
 def _call(function: ast.Function, arguments: list[EnclosureVector]) -> EnclosureVector:

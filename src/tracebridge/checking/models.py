@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, parse_document, write_chain
-from tracebridge.checking.prism_program import build_prism_chain
+from tracebridge.checking.prism_program import build_prism_program
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import Location, ModelError, PropertyError, UsageError
 from tracebridge.export import exported_chain, is_own_prism, is_rewritten, read_own_prism, write_prism
@@ -28,9 +28,13 @@ _OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|markov-chain)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
-    """A model as it was read: its chain, the fit that it came from if any, and whether it is a PRISM file of ours."""
+    """A model as it was read: its chain, the fit that it came from if any, and whether it is a PRISM file of ours.
+
+    ``notes`` say what of a PRISM program properties cannot use.
+    """
 
     chain: MarkovChain
+    notes: tuple[str, ...] = ()
     fit: ChainFit | None = None
     path: str | None = None
     is_export: bool = False
@@ -95,7 +99,8 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
     with StormWorker() as worker:
-        return Model(chain=build_prism_chain(text, constants=given, worker=worker, time_limit=time_limit), path=name)
+        program = build_prism_program(text, constants=given, worker=worker, time_limit=time_limit)
+    return Model(chain=program.chain, notes=program.notes, path=name)
 
 
 def model_for(model: Model, file: PropertyFile) -> MarkovChain:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +14,27 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.checking.prism_definitions import evaluate_constants, evaluate_formulas, read_definitions
 from tracebridge.checking.storm_process import TIME_LIMIT
 from tracebridge.checking.storm_worker import protocol
 from tracebridge.errors import ModelError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracebridge.checking.storm_process import StormWorker
     from tracebridge.checking.storm_worker.protocol import Reply
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONSTANT = re.compile(r"true|false|-?\d{1,400}(/\d{1,400}|(\.\d{1,400})?([eE][+-]?\d{1,3})?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrismProgram:
+    """A program as a chain, and why properties cannot use some of its constants and formulas."""
+
+    chain: MarkovChain
+    notes: tuple[str, ...] = ()
 
 
 def build_prism_chain(
@@ -34,10 +46,26 @@ def build_prism_chain(
     fix_deadlocks: bool = False,
     time_limit: float = TIME_LIMIT,
 ) -> MarkovChain:
+    """The chain of `build_prism_program`, which see."""
+    return build_prism_program(
+        text, worker=worker, constants=constants, exact=exact, fix_deadlocks=fix_deadlocks, time_limit=time_limit
+    ).chain
+
+
+def build_prism_program(
+    text: str,
+    *,
+    worker: StormWorker,
+    constants: Mapping[str, str] | None = None,
+    exact: bool = True,
+    fix_deadlocks: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> PrismProgram:
     """The reachable chain of a PRISM program of type ``dtmc``; states are named by their variables, ``x=1,y=0``.
 
     Decimals in the text are exact. A program whose rows sum to one only within rounding, or that uses functions Storm
-    cannot evaluate in rationals, becomes a chain of doubles.
+    cannot evaluate in rationals, becomes a chain of doubles. The variables of the chain are those of the program (the
+    global ones, then module by module, integers before Booleans), then its formulas; its constants are the program's.
 
     Args:
         text: the program. constants: its undefined constants: whole numbers, decimals, fractions, true or false.
@@ -59,65 +87,89 @@ def build_prism_chain(
         message = protocol.BuildProgram(text=text, constants=given, exact=exact, check_sums=check_sums)
         return worker.request(message, time_limit=time_limit)
 
+    def sound_program(explored: protocol.Explored) -> PrismProgram:
+        _require_sound(explored, fix_deadlocks=fix_deadlocks)
+        return _program(explored, text, {name: _value(value) for name, value in given.items()})
+
     reply = explore(exact=exact, check_sums=exact)
     if isinstance(reply, protocol.Failure) and reply.kind == "sums":  # judged by MarkovChain, with its tolerance
         reply = explore(exact=True, check_sums=False)
     if isinstance(reply, protocol.Explored):
-        return _sound_chain(reply, fix_deadlocks=fix_deadlocks)
+        return sound_program(reply)
     assert isinstance(reply, protocol.Failure)  # noqa: S101 - the worker pairs replies with requests
     error = ModelError(f"Storm cannot build this PRISM program: {reply.message}")
     if exact:  # perhaps rationals cannot express it, such as pow(0.5, 0.5); else the first message is the better one
         floating = explore(exact=False, check_sums=False)
         if isinstance(floating, protocol.Explored):
             try:
-                return _sound_chain(floating, fix_deadlocks=fix_deadlocks)
+                return sound_program(floating)
             except ModelError:
                 raise error from None
     raise error
 
 
-def _sound_chain(explored: protocol.Explored, *, fix_deadlocks: bool) -> MarkovChain:
-    """The explored chain, unless Storm had to add or choose transitions."""
+def _value(text: str) -> Fraction | bool:
+    return text == "true" if text in {"true", "false"} else Fraction(text)
+
+
+def _require_sound(explored: protocol.Explored, *, fix_deadlocks: bool) -> None:
+    """Refuse what Storm had to add or choose transitions for."""
     if explored.overlapping:
         state = explored.overlapping[0]
         raise ModelError(f"several commands are enabled in state {state!r}; a dtmc needs disjoint guards")
     if explored.deadlocks and not fix_deadlocks:
         state = explored.deadlocks[0]
         raise ModelError(f"state {state!r} has no transition; give absorbing states a loop to themselves")
-    return _chain(explored)
 
 
-def _chain(explored: protocol.Explored) -> MarkovChain:
+def _program(explored: protocol.Explored, text: str, given: Mapping[str, Fraction | bool]) -> PrismProgram:
     n = len(explored.states)
-    indptr = np.frombuffer(explored.indptr, dtype="<i8").astype(np.int64)
-    indices = np.frombuffer(explored.indices, dtype="<i8").astype(np.int64)
     initial = protocol.unpack_mask(explored.initial, n)
     if initial.sum() != 1:
         raise ModelError(
             f"the program has {int(initial.sum())} initial states; a chain starts in one, or by a distribution"
         )
-    start: Any = np.where(initial, 1.0, 0.0)
-    matrix: Any
-    if isinstance(explored.values, bytes):
-        matrix = csr_array((protocol.unpack_doubles(explored.values), indices, indptr), shape=(n, n))
-    else:
-        entries = [protocol.unpack_rational(value) for value in explored.values]
-        rows = [
-            dict(zip(indices[a:b].tolist(), entries[a:b], strict=True)) for a, b in itertools.pairwise(indptr.tolist())
-        ]
-        sums = [sum(row.values(), Fraction(0)) for row in rows]
-        matrix = RationalMatrix.from_rows(rows)
-        if any(total != 1 for total in sums) and all(abs(total - 1) <= ROW_SUM_TOLERANCE for total in sums):
-            matrix = matrix.to_float()
-        else:
-            start = RationalVector.from_fractions([Fraction(bool(mark)) for mark in initial])
-    return MarkovChain(
+    matrix = _matrix(explored)
+    start: Any = RationalVector(initial.astype(np.int64), 1)
+    variables: dict[str, NDArray[Any]] = {
+        name: protocol.unpack_mask(held.values, n) if held.boolean else np.frombuffer(held.values, dtype="<i8")
+        for name, held in explored.variables.items()
+    }
+    definitions = read_definitions(text)
+    constants, without_value = evaluate_constants(definitions.constants, given)
+    formulas, left_out = evaluate_formulas(definitions.formulas, variables=variables, constants=constants)
+    chain = MarkovChain(
         states=tuple(explored.states),
         transitions=matrix,
-        initial=start,
+        initial=start if isinstance(matrix, RationalMatrix) else start.to_float(),
         labels={name: protocol.unpack_mask(mask, n) for name, mask in explored.labels.items()},
         rewards={name or "rewards": _reward_structure(rewards) for name, rewards in explored.rewards.items()},
+        variables=variables | formulas,
+        constants=constants,
     )
+    notes = [f"properties cannot use the constant {name}: {reason}" for name, reason in without_value.items()]
+    notes += [f"properties cannot use the formula {name}: {reason}" for name, reason in left_out.items()]
+    return PrismProgram(chain=chain, notes=tuple(notes))
+
+
+def _matrix(explored: protocol.Explored) -> Any:
+    """The transitions: rationals if Storm had them and they sum to one, doubles if they do so within rounding."""
+    n = len(explored.states)
+    indptr = np.frombuffer(explored.indptr, dtype="<i8").astype(np.int64)
+    indices = np.frombuffer(explored.indices, dtype="<i8").astype(np.int64)
+    value_of = np.frombuffer(explored.value_of, dtype="<i8")
+    if isinstance(explored.values, bytes):
+        return csr_array((protocol.unpack_doubles(explored.values)[value_of], indices, indptr), shape=(n, n))
+    values = [protocol.unpack_rational(value) for value in explored.values]
+    tops, bottoms = np.empty(len(values), dtype=object), np.empty(len(values), dtype=object)
+    tops[:], bottoms[:] = [value.numerator for value in values], [value.denominator for value in values]
+    common = np.lcm.reduceat(bottoms[value_of], indptr[:-1])  # of each row; no row is empty
+    numerators = tops[value_of] * (np.repeat(common, np.diff(indptr)) // bottoms[value_of])
+    matrix = RationalMatrix(indptr, indices, numerators, common, n)
+    sums = matrix.row_sums()
+    off = [Fraction(int(sums[i]), int(common[i])) for i in np.flatnonzero(sums != common)]
+    within_rounding = all(abs(total - 1) <= ROW_SUM_TOLERANCE for total in off)
+    return matrix.to_float() if off and within_rounding else matrix
 
 
 def _reward_structure(rewards: protocol.RewardNumbers) -> RewardStructure:
@@ -127,5 +179,20 @@ def _reward_structure(rewards: protocol.RewardNumbers) -> RewardStructure:
             state=protocol.unpack_doubles(rewards.state),
             action=None if rewards.action is None else protocol.unpack_doubles(rewards.action),
         )
-    action = None if rewards.action is None else [protocol.unpack_rational(text) for text in rewards.action]  # type: ignore[arg-type]
-    return RewardStructure.from_fractions([protocol.unpack_rational(text) for text in rewards.state], action)
+    assert not isinstance(rewards.action, bytes)  # noqa: S101 - the same
+    state = _rational_vector(rewards.state)
+    action = None if rewards.action is None else _rational_vector(rewards.action)
+    return RewardStructure(
+        state=state.to_float(),
+        action=None if action is None else action.to_float(),
+        exact_state=state,
+        exact_action=action,
+    )
+
+
+def _rational_vector(texts: list[str]) -> RationalVector:
+    """The numbers over their common denominator; few are different, and each is read once."""
+    values = {text: protocol.unpack_rational(text) for text in dict.fromkeys(texts)}
+    common = lcm(*(value.denominator for value in values.values()))
+    numerators = {text: value.numerator * (common // value.denominator) for text, value in values.items()}
+    return RationalVector(np.array([numerators[text] for text in texts], dtype=object), common)

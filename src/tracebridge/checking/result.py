@@ -27,12 +27,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OperatorValue:
-    """The value of one P, R or S operator of a property: in every state, and at the start.
+    """The value of one operator of a property: in every state, and at the start.
 
     Attributes:
         text: the operator, as a property text. nested: it stands inside another operator.
-        states: shape (n,), aligned with the chain's states. start: the mean under the initial distribution.
+        states: shape (n,), aligned with the chain's states. start: the mean under the initial distribution;
+            of a quantile, that of the mean.
         by_start: the value in each start state, by name, in the order of the chain.
+        uncertain: nested thresholds that the bounds do not decide leave open in which states its operands hold.
     """
 
     text: str
@@ -40,6 +42,7 @@ class OperatorValue:
     states: EnclosureVector
     start: Enclosure
     by_start: Mapping[str, Enclosure] = field(default_factory=dict)
+    uncertain: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document; the values per start state where there are several start states."""
@@ -72,6 +75,32 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listing:
+    """Values in several states, as a filter lists them: ``print``, ``printall``, ``values``, ``argmin`` or ``argmax``.
+
+    Attributes:
+        text: the filter, as a property text. entries: state and value, in the order of the chain, at most `MAX_LISTED`;
+            a truth value is None where it is undecided. total: how many there are.
+    """
+
+    text: str
+    entries: tuple[tuple[str, Enclosure | bool | None], ...]
+    total: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON document."""
+        values = {
+            state: value if isinstance(value, bool) or value is None else enclosure_to_dict(value)
+            for state, value in self.entries
+        }
+        return {"filter": self.text, "values": values, "total": self.total}
+
+
+#: A listing keeps so many entries.
+MAX_LISTED = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckResult:
     """One property under one engine.
 
@@ -79,9 +108,10 @@ class CheckResult:
         property: the property that was checked. engine: the engine's name. exact: whether it worked in rationals.
         verdict: None for a query that was answered.
         value: the number a query asked for, or the value of the operator that a lone threshold is about; None where the
-            property is a Boolean combination. truth: the truth value of a Boolean property, None if undecided.
+            property is a Boolean combination. range: the least and the greatest value that ``filter(range, ...)`` asked
+            for. truth: the truth value of a Boolean property, None if undecided.
         operators: every operator that was evaluated, in order of evaluation.
-        reason: why the verdict is undecided, unsupported or an error.
+        listings: the values that filters list. reason: why the verdict is undecided, unsupported or an error.
         notes: what a reader should know about how the value came about, warnings first.
     """
 
@@ -90,8 +120,10 @@ class CheckResult:
     exact: bool
     verdict: Verdict | None
     value: Enclosure | None = None
+    range: tuple[Enclosure, Enclosure] | None = None
     truth: bool | None = None
     operators: tuple[OperatorValue, ...] = ()
+    listings: tuple[Listing, ...] = ()
     reason: str | None = None
     notes: tuple[Note, ...] = field(default=())
 
@@ -112,7 +144,7 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document; rationals as ``"num/den"``, infinity as ``"Infinity"``."""
-        return {
+        document = {
             "engine": self.engine,
             "exact": self.exact,
             "verdict": None if self.verdict is None else str(self.verdict),
@@ -122,6 +154,11 @@ class CheckResult:
             "reason": self.reason,
             "notes": [note.to_dict() for note in self.notes],
         }
+        if self.range is not None:
+            document["range"] = [enclosure_to_dict(end) for end in self.range]
+        if self.listings:
+            document["listings"] = [listing.to_dict() for listing in self.listings]
+        return document
 
 
 def number_to_json(value: float | Fraction) -> float | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
@@ -25,10 +25,12 @@ from tracebridge.errors import (
     UnsupportedError,
     UsageError,
 )
-from tracebridge.pctl import parse_properties, read_properties, resolve_constants
-from tracebridge.pctl.ast import Property, PropertyFile, Reward, walk
-from tracebridge.pctl.folding import fold_steps
+from tracebridge.pctl import fold_steps, parse_properties, read_properties, resolve_constants
+from tracebridge.pctl.ast import Property, PropertyFile
 from tracebridge.pctl.source import locate
+
+#: Values of constants by name.
+Constants = Mapping[str, Fraction | bool]
 
 #: Seconds that Storm's exact engine gets for one operator before its doubles are compared instead.
 EXACT_TIME_LIMIT = 20.0
@@ -44,7 +46,7 @@ def check(
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
     exact: bool = False,
-    constants: Mapping[str, Fraction | bool] | None = None,
+    constants: Constants | None = None,
     time_limit: float | None = None,
 ) -> list[CheckResult]:
     """Check every property with every engine.
@@ -54,7 +56,8 @@ def check(
         engines: names from `ENGINE_NAMES`, in the order in which results come.
         exact: work in rationals. Where Storm's exact engine does not finish within its limit, Storm's doubles stand in,
             and the result says so.
-        constants: values for constants of the file, overriding those it gives.
+        constants: values for constants of the file, overriding those it gives. Names that the file does not declare
+            are constants or variables of the chain.
         time_limit: seconds for one operator in Storm; by default 60, and 20 for its exact engine.
 
     Returns:
@@ -74,10 +77,29 @@ def iter_check(
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
     exact: bool = False,
-    constants: Mapping[str, Fraction | bool] | None = None,
+    constants: Constants | None = None,
     time_limit: float | None = None,
 ) -> Iterator[CheckResult]:
     """Like `check`, one result at a time, so that progress can be shown."""
+    points = [constants or {}]
+    for _, result in iter_points(chain, properties, points, engines=engines, exact=exact, time_limit=time_limit):
+        yield result
+
+
+def iter_points(
+    chain: MarkovChain | ChainFit,
+    properties: PropertyFile | Path | str,
+    points: Iterable[Constants],
+    *,
+    engines: Sequence[str] = ("closed-form", "storm"),
+    exact: bool = False,
+    time_limit: float | None = None,
+) -> Iterator[tuple[Constants, CheckResult]]:
+    """`check` for several values of the constants, with each engine loaded once: point and result, point by point.
+
+    Args:
+        points: values of constants; see `tracebridge.pctl.Experiment.points`. The rest: see `check`.
+    """
     for name in engines:
         if name not in ENGINE_NAMES:
             raise UsageError(f"there is no engine {name!r}; choose from {', '.join(ENGINE_NAMES)}")
@@ -87,16 +109,35 @@ def iter_check(
         chain = chain.chain
     if not isinstance(chain, MarkovChain):
         raise UsageError(f"check takes a MarkovChain or a ChainFit, not {type(chain).__name__}")
-    file = resolve_constants(_read(properties), constants or {})
+    file = _read(properties)
     if not file.properties:
         raise NothingToCheckError(f"{file.path or 'the property file'} holds no property")
-    require_fit(chain, file)
-    folded = [replace(property_, formula=fold_steps(property_.formula)) for property_ in file.properties]
     with ExitStack() as stack:
-        checkers = [_checker(name, chain, exact=exact, time_limit=time_limit, stack=stack) for name in engines]
-        for property_ in folded:
-            for checker in checkers:
-                yield checker.check(property_)
+        checkers: list[_Checker] = []
+        for point in points:
+            resolved = resolve_for(chain, file, point)
+            if not checkers:
+                require_fit(chain, resolved)
+                checkers = [_checker(name, chain, exact=exact, time_limit=time_limit, stack=stack) for name in engines]
+            for property_ in resolved.properties:
+                folded = replace(property_, formula=fold_steps(property_.formula))
+                for checker in checkers:
+                    yield point, checker.check(folded)
+
+
+def resolve_for(chain: MarkovChain, file: PropertyFile, constants: Constants) -> PropertyFile:
+    """The file with its constants, those of the model, its labels and references replaced by what they stand for.
+
+    Raises:
+        PropertyError, UsageError: see `resolve_constants`.
+    """
+    return resolve_constants(
+        file,
+        constants,
+        model_constants=chain.constants,
+        variables=chain.variables,
+        model_labels=chain.label_names(),
+    )
 
 
 def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
@@ -107,28 +148,16 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
     """
     from tracebridge.pctl import lint
 
-    findings = lint(file, labels=chain.label_names(), reward_structures=list(chain.rewards))
+    findings = lint(
+        file, labels=chain.label_names(), reward_structures=list(chain.rewards), names=chain.word_names(), targets=()
+    )
     problems = [
         Problem(location=locate(finding.span, file.path), message=finding.message, hint=finding.hint)
         for finding in findings
         if finding.severity == "error"
     ]
-    problems += _unnamed_rewards(chain, file)
     if problems:
         raise PropertyError(problems)
-
-
-def _unnamed_rewards(chain: MarkovChain, file: PropertyFile) -> list[Problem]:
-    """R operators without a name, on a chain with several reward structures: the tools would each take another."""
-    if len(chain.rewards) <= 1:
-        return []
-    names = ", ".join(f'R{{"{name}"}}' for name in list(chain.rewards)[:5])
-    return [
-        Problem(location=locate(node.span, file.path), message="R without a name is ambiguous", hint=f"such as {names}")
-        for property_ in file.properties
-        for node in walk(property_.formula)
-        if isinstance(node, Reward) and node.structure is None
-    ]
 
 
 def _read(properties: PropertyFile | Path | str) -> PropertyFile:

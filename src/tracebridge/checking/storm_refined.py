@@ -8,14 +8,18 @@ import numpy as np
 
 from tracebridge.checking.result import Note
 from tracebridge.checking.storm import StormSession
+from tracebridge.checking.storm_formulation import parts_of
 from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
 from tracebridge.errors import EngineTimeoutError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.checking.engine import Holds
-    from tracebridge.closedform.enclosure import EnclosureVector
-    from tracebridge.pctl.ast import Operator
+    from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+    from tracebridge.pctl.ast import Operator, Quantile
 
 #: Doubles that may be off by more than this (relative where the value is above one) are not good enough.
 ACCURACY = 1e-9
@@ -53,10 +57,10 @@ class RefinedStormSession(StormSession):
             self._reserve = StormSession(chain, exact=True, worker=worker, time_limit=limit)
             self._reserve.notes = self.notes
 
-    def evaluate(self, operator: Operator, holds: Holds) -> EnclosureVector:
-        """The value of the operator in every state, shape (n,); see `StormSession.evaluate`."""
+    def value(self, operator: Operator, holds: Holds) -> EnclosureVector:
+        """The value of the operator in every state, shape (n,), without notes on how Storm was asked."""
         try:
-            rough = super().evaluate(operator, holds)
+            rough = super().value(operator, holds)
         except UnsupportedError:
             exact = self._exactly_if_possible(operator, holds, "may have no correct digit")
             if exact is None:
@@ -68,13 +72,32 @@ class RefinedStormSession(StormSession):
         exact = self._exactly_if_possible(operator, holds, f"may be off by up to {error:.1g}")
         return rough if exact is None else exact
 
+    def evaluate_quantile(
+        self, quantile: Quantile, holds: Holds, weights: Sequence[Fraction]
+    ) -> tuple[EnclosureVector, Enclosure]:
+        """The quantile in every state, and that of the mean; see `StormSession.evaluate_quantile`."""
+        rough = super().evaluate_quantile(quantile, holds, weights)
+        decided = rough[0].upper.tolist() == rough[0].lower.tolist() and rough[1].width == 0
+        if decided or self._reserve is None:
+            return rough
+        try:
+            exact = self._reserve.evaluate_quantile(quantile, holds, weights)
+        except EngineTimeoutError as error:
+            self._reserve = None
+            self._warn(f"Storm's doubles do not decide a threshold, and its exact engine gave up: {error}")
+            return rough
+        self._warn("Storm's doubles do not decide a threshold within the quantile; its exact engine was used")
+        return exact[0].to_float(), exact[1]
+
     def _exactly_if_possible(self, operator: Operator, holds: Holds, flaw: str) -> EnclosureVector | None:
         """The answer in rationals, rounded outward; None if there is none to be had in short time."""
+        if self._reserve is None or parts_of(operator) is not None:  # the parts were refined
+            return None
         query = self.query(operator)
-        if self._reserve is None or query.steps is not None or query.delay > EXACT_STEPS:
+        if query.steps is not None or query.delay > EXACT_STEPS:
             return None
         try:
-            exact = self._reserve.evaluate(operator, holds).to_float()
+            exact = self._reserve.value(operator, holds).to_float()
         except EngineTimeoutError as error:
             self._reserve = None
             self._warn(f"Storm's doubles {flaw} on this chain, and its exact engine gave up: {error}")

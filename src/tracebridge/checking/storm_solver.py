@@ -7,7 +7,11 @@ Storm's own error bounds cannot be relied on. Assumed is a relative error of at 
   (`rounding_amplification`), which is what a double loses in ``1 - p``;
 * ``1e-12 (1 + j)`` more by Gauss-Seidel iteration to 1e-13; j is the largest expected number of moves, which are steps
   to another state: the solvers divide by ``1 - p``;
-* ``1e-6 (1 + j)`` more by gmm++, whose precision cannot be set.
+* ``1e-6 (1 + j)`` more by gmm++, whose precision cannot be set;
+* ``(1e-13 + 4 w eps) / (1 - x)`` for rewards discounted by x, by value iteration to 1e-14;
+* `AUTOMATON_SIZE` times all that for LTL, whose equations are over pairs of a state and one of an automaton;
+* ``1 + s`` times all that where a condition is built into the chain, whose entries are then as inaccurate as
+  probabilities.
 
 Against rational solutions of random chains, sticky and nearly decomposable ones among them, the error was below a tenth
 of that.
@@ -36,6 +40,9 @@ ELIMINATION_STATES = 300
 #: Up to this many where an iteration would be slow or imprecise; state elimination takes one or two seconds here.
 SLOW_ELIMINATION_STATES = 600
 
+#: States that the automaton of an LTL formula is assumed to have.
+AUTOMATON_SIZE = 16
+
 #: Entries that a quick iteration multiplies in all; some ten seconds.
 ITERATION_WORK = 2e9
 
@@ -54,17 +61,21 @@ def choose_solver(chain: MarkovChain, query: StormQuery, operator: Operator, hol
     widest = int(np.diff(chain.transitions.indptr).max())
     if query.steps is not None:  # the solver has nothing to do
         return SolverChoice(solver="elimination", relative_error=4 * widest * eps * (1 + query.steps))
+    if query.discount is not None:
+        return SolverChoice(solver="elimination", relative_error=(1e-13 + 4 * widest * eps) / float(1 - query.discount))
     steps = rounding_amplification(chain, operator, holds)
-    error = 4 * chain.n_states * eps * (1 + steps) + 4 * widest * eps * query.delay
-    if chain.n_states <= ELIMINATION_STATES:
+    size = AUTOMATON_SIZE if query.automaton else 1
+    worse = size * (1 + steps) if query.conditional else size
+    error = worse * 4 * chain.n_states * eps * (1 + steps) + 4 * widest * eps * query.delay
+    if size * chain.n_states <= ELIMINATION_STATES:
         return SolverChoice(solver="elimination", relative_error=error)
     moves = rounding_amplification(_jump_chain(chain), operator, holds)
     # Each expected move needs about ln(1/precision) = 30 sweeps; for long-run averages the iteration diverges.
     if not query.long_run and 30 * (1 + moves) * chain.transitions.nnz <= ITERATION_WORK:
-        return SolverChoice(solver="gauss-seidel", relative_error=error + 1e-12 * (1 + moves))
-    if chain.n_states <= SLOW_ELIMINATION_STATES:
+        return SolverChoice(solver="gauss-seidel", relative_error=error + worse * 1e-12 * (1 + moves))
+    if size * chain.n_states <= SLOW_ELIMINATION_STATES:
         return SolverChoice(solver="elimination", relative_error=error)
-    return SolverChoice(solver="gmm", relative_error=error + 1e-6 * (1 + moves))
+    return SolverChoice(solver="gmm", relative_error=error + worse * 1e-6 * (1 + moves))
 
 
 def _jump_chain(chain: MarkovChain) -> MarkovChain:

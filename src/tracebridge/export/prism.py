@@ -55,6 +55,9 @@ def format_prism(chain: MarkovChain, *, max_states: int | None = MAX_STATES) -> 
     ``s=i``. Every label, and every state under its own name, becomes a label. A spread initial distribution becomes an
     added first state (see `tracebridge.export.single_start`).
 
+    Variables and constants of a chain that was itself read from a program are not written: the file has the one
+    variable ``s``, and what the states were made of stays in their names.
+
     Args:
         chain: any chain. max_states: refuse more states than that; None for no limit.
 

@@ -39,7 +39,7 @@ def is_own_prism(text: str) -> bool:
 
 
 def read_own_prism(text: str, *, path: str | None = None) -> MarkovChain:
-    """The chain that `format_prism` wrote as this text: equal in every name, number and order.
+    """The chain that `format_prism` wrote as this text: equal in every name, number and order, without variables.
 
     The order of branches and the denominators in a row may have been changed by hand: they are read as what they are.
 

@@ -2,66 +2,46 @@
 
 Labels, reward structures and properties get the identifiers of the model file. Where that has an added first state (see
 `tracebridge.export.single_start`), every top-level operator is rewritten so that its value there is the mean of the
-original's values under the initial distribution. A path w of the chain is the path w' = start w of the file, so step
-bounds grow by one, and an operand that could already decide at time 0, where only ``start`` holds, is guarded:
-
-    X a         F=2 a
-    F<=k a      F<=k+1 (!"start" & a)                               (with a lower bound time 0 does not count: no guard)
-    G<=k a      G<=k+1 ("start" | a)
-    a U<=k b    ("start" | a) U<=k+1 (!"start" & b)                 W alike; R, its dual, with the guards exchanged
-    R [F a]     R [F (!"start" & a)]
-    C<=k, I=k   C<=k+1, I=k+1
-    C, S        unchanged: the added state earns nothing and is left at once
-
-Operators inside other operators are evaluated in each state, where nothing has changed. A label outside all operators
-asks about the states that runs start in: there ``a`` becomes ``P>=1 [ X a ]``, it holds in all of them.
+original's values under the initial distribution (see `tracebridge.export.first_state`). What cannot be rewritten so
+becomes a comment that says why.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
-from tracebridge.errors import Location, ModelError, Problem, PropertyError
+from tracebridge.errors import Location, ModelError, Problem, PropertyError, UnsupportedError
+from tracebridge.export.first_state import from_first_state
 from tracebridge.export.names import identifier_of
 from tracebridge.export.property_mark import mark, refuse_rewritten
 from tracebridge.export.single_start import added_state
 from tracebridge.pctl.ast import (
-    Binary,
-    Call,
-    Conditional,
     Constant,
     CumulativeReward,
     Eventually,
     Formula,
     Globally,
     Identifier,
-    InstantaneousReward,
     Label,
-    Next,
     Number,
-    Operator,
+    OnePerStep,
     PathFormula,
-    Probability,
     Property,
     PropertyFile,
-    ReachReward,
+    Quantile,
     Release,
     Reward,
-    RewardPath,
+    RewardBound,
     Span,
-    SteadyState,
-    StepBound,
-    Threshold,
-    Truth,
-    Unary,
+    Structure,
     Until,
     WeakUntil,
     walk,
 )
-from tracebridge.pctl.constants import expand_labels
+from tracebridge.pctl.constants import literal
 from tracebridge.pctl.printer import format_formula
+from tracebridge.pctl.references import expand_labels, free_identifiers, structure_names
 from tracebridge.pctl.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -71,7 +51,6 @@ if TYPE_CHECKING:
     from tracebridge.export.single_start import AddedState
 
 _Item = TypeVar("_Item", Constant, Property)
-_ONE = Number(Fraction(1), integer=True)
 _VARIABLE = "s"  # of the model file, which a constant may not be called
 
 
@@ -79,27 +58,39 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
     """The properties of ``file`` for the model that `format_prism` writes of ``chain``.
 
     The value of every top-level operator in the initial state of that model is the mean of its values under the initial
-    distribution of ``chain``. Label definitions are expanded, constants stay. The first line marks the file
-    (`is_rewritten`), a comment below it says what was done, and one before each property that changed shows it as it
-    was.
+    distribution of ``chain``. Label definitions and references to properties are expanded; constants stay, and those of
+    the model become numbers. The first line marks the file (`is_rewritten`), a comment below it says what was done, and
+    one before each property that changed shows it as it was. A property that the added state makes unaskable becomes a
+    comment.
 
     Raises:
-        PropertyError: the file is a rewritten one itself; or properties name labels or reward structures that the chain
-            does not have, or name none where it has several; all are listed.
+        PropertyError: the file is a rewritten one itself; or properties name labels, reward structures or variables
+            that the model file does not have; all are listed.
     """
     refuse_rewritten(file)
-    expanded = expand_labels(file)
-    problems = [problem for entry in expanded.properties for problem in _unknown_names(entry, chain, file.path)]
+    expanded = expand_labels(file, model_labels=chain.label_names())
+    declared = {constant.name for constant in file.constants}
+    problems = [problem for entry in expanded.properties for problem in _unknown_names(entry, chain, declared, file)]
     if problems:
         raise PropertyError(problems)
     added = added_state(chain)
     spelling = _Spelling(file, chain, added)
-    properties = []
+    properties: list[Property] = []
+    remarks: tuple[str, ...] = ()  # of properties left out, for the next one
     for original, entry in zip(file.properties, expanded.properties, strict=True):
-        formula = rewrite(entry.formula, spelling.formula)
+        formula = rewrite(entry.formula, spelling.formula, change_path=spelling.path)
+        comments = (*remarks, *entry.comments)
         if added is not None:
-            formula = _from_first_state(formula, Label(added.label))
-        properties.append(_with_original(replace(entry, formula=formula, name=spelling.name(entry.name)), original))
+            try:
+                formula = from_first_state(formula, Label(added.label))
+            except UnsupportedError as reason:
+                remarks = (*comments, f"cannot be asked in this model: {reason}", *_as_comment(original))
+                continue
+        changed = format_formula(formula) != format_formula(original.formula)
+        note = (f"original: {_text(original)}",) if changed else ()
+        name = spelling.name(entry.name)
+        properties.append(replace(entry, formula=formula, name=name, comments=(*comments, *note)))
+        remarks = ()
     constants = [
         replace(
             constant,
@@ -108,27 +99,42 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
         )
         for constant in expanded.constants
     ]
-    rewritten = replace(expanded, properties=tuple(properties), constants=tuple(constants))
+    trailing = (*remarks, *expanded.trailing_comments)
+    rewritten = replace(expanded, properties=tuple(properties), constants=tuple(constants), trailing_comments=trailing)
     return _with_header(rewritten, list(_explanation(added)))
 
 
-def _unknown_names(entry: Property, chain: MarkovChain, path: str | None) -> Iterator[Problem]:
+def _unknown_names(entry: Property, chain: MarkovChain, declared: set[str], file: PropertyFile) -> Iterator[Problem]:
     for node in walk(entry.formula):
         if isinstance(node, Label) and not chain.has_label(node.name):
             try:
                 chain.label(node.name)
             except ModelError as error:
-                yield from (replace(problem, location=_place(node.span, path)) for problem in error.problems)
-        if isinstance(node, Reward) and (message := _reward_obstacle(node.structure, chain)):
-            known = ", ".join(f'"{name}"' for name in chain.rewards) or "none"
-            hint = f"known reward structures: {known}"
-            yield Problem(location=_place(node.span, path), message=message, hint=hint)
+                yield from (replace(problem, location=_place(node.span, file.path)) for problem in error.problems)
+        for structure in structure_names(node):
+            if message := _reward_obstacle(structure, chain):
+                known = ", ".join(f'"{name}"' for name in chain.rewards) or "none"
+                hint = f"known reward structures: {known}"
+                yield Problem(location=_place(node.span, file.path), message=message, hint=hint)
+    for name in free_identifiers(entry.formula):
+        if name.name not in declared and name.name not in chain.constants:
+            known = "the model file has no variable" if name.name in chain.variables else "unknown name"
+            hint = "write a label that holds in the states that are meant"
+            yield Problem(location=_place(name.span, file.path), message=f"{known} {name.name}", hint=hint)
 
 
-def _reward_obstacle(structure: str | None, chain: MarkovChain) -> str | None:
-    if structure is None:
-        return None if len(chain.rewards) == 1 else "R without a name needs a chain with one reward structure"
-    return None if structure in chain.rewards else f'unknown reward structure "{structure}"'
+def _reward_obstacle(structure: Structure, chain: MarkovChain) -> str | None:
+    match structure:
+        case OnePerStep():
+            return None
+        case None:
+            return None if chain.rewards else "the model has no reward structure"
+        case str():
+            return None if structure in chain.rewards else f'unknown reward structure "{structure}"'
+        case Number(value) if value.denominator == 1 and 1 <= value <= len(chain.rewards):
+            return None
+        case _:
+            return f"there is no reward structure {format_formula(structure)}"
 
 
 def _place(span: Span | None, path: str | None) -> Location:
@@ -146,27 +152,48 @@ class _Spelling:
         if added is not None:
             self._labels.setdefault("init", added.initial_label)
         self._taken = {*self._labels.values(), *([added.label, added.initial_label] if added else [])}
-        self._only_reward = next(iter(chain.rewards), None)
+        self._rewards = tuple(chain.rewards)
         constants = {constant.name for constant in file.constants}
-        self._constants = {}
-        if _VARIABLE in constants:
+        self._values = {name: value for name, value in chain.constants.items() if name not in constants}
+        self._renamed = {}
+        words = constants | {
+            variable.name
+            for entry in file.properties
+            for node in walk(entry.formula)
+            if isinstance(node, Quantile)
+            for variable in node.variables
+        }
+        if _VARIABLE in words:
             new = f"{_VARIABLE}_"
-            while new in constants:
+            while new in words:
                 new += "_"
-            self._constants = {_VARIABLE: new}
+            self._renamed = {_VARIABLE: new}
 
     def formula(self, node: Formula) -> Formula:
         """One node in the spelling of the file; an unnamed reward structure gets its name, which Storm insists on."""
         match node:
             case Label():
                 return replace(node, name=self._labels.get(node.name, node.name))
-            case Identifier():
-                return replace(node, name=self.constant(node.name))
+            case Identifier(name) if name in self._values:
+                return literal(self._values[name], node.span)
+            case Identifier(name) if name in self._renamed:
+                return replace(node, name=self.constant(name))
+            case Quantile():
+                variables = [replace(variable, name=self.constant(variable.name)) for variable in node.variables]
+                return replace(node, variables=tuple(variables))
             case Reward():
-                structure = node.structure if node.structure is not None else self._only_reward
-                return replace(node, structure=structure and identifier_of(structure))
+                path = node.path
+                if isinstance(path, CumulativeReward):
+                    path = replace(path, reward_bounds=self._bounds(path.reward_bounds))
+                return replace(node, structure=self._structure(node.structure), path=path)
             case _:
                 return node
+
+    def path(self, path: PathFormula) -> PathFormula:
+        """A path formula, whose reward bounds name structures as well."""
+        if isinstance(path, Eventually | Globally | Until | WeakUntil | Release) and path.reward_bounds:
+            return replace(path, reward_bounds=self._bounds(path.reward_bounds))
+        return path
 
     def name(self, name: str | None) -> str | None:
         """The name of a property, which shares a space of names with labels."""
@@ -176,8 +203,21 @@ class _Spelling:
         return f"{identifier}_x_" if identifier in self._taken else identifier
 
     def constant(self, name: str) -> str:
-        """The name of a constant."""
-        return self._constants.get(name, name)
+        """The name of a constant, or of a variable of a quantile."""
+        return self._renamed.get(name, name)
+
+    def _bounds(self, bounds: tuple[RewardBound, ...]) -> tuple[RewardBound, ...]:
+        return tuple(replace(bound, structure=identifier_of(self._named(bound.structure))) for bound in bounds)
+
+    def _structure(self, structure: Structure) -> Structure:
+        if structure is None or isinstance(structure, str | Number):
+            return identifier_of(self._named(structure))
+        return structure
+
+    def _named(self, structure: str | Number | None) -> str:
+        if isinstance(structure, str):
+            return structure
+        return self._rewards[int(structure.value) - 1 if structure is not None else 0]
 
 
 # ---------------------------------------------------------------- comments
@@ -193,11 +233,13 @@ def _explanation(added: AddedState | None) -> Iterator[str]:
     yield ""
 
 
-def _with_original(entry: Property, original: Property) -> Property:
-    if entry.formula == original.formula:
-        return entry
-    text = original.text or format_formula(original.formula)
-    return replace(entry, comments=(*entry.comments, f"original: {' '.join(text.split())}"))
+def _text(original: Property) -> str:
+    return " ".join((original.text or format_formula(original.formula)).split())
+
+
+def _as_comment(original: Property) -> Iterator[str]:
+    yield from (f"//@ {note.key} {note.value}" for note in original.annotations)
+    yield f"{original.name}: {_text(original)}" if original.name else _text(original)
 
 
 def _with_header(file: PropertyFile, header: list[str]) -> PropertyFile:
@@ -218,134 +260,3 @@ def _with_header(file: PropertyFile, header: list[str]) -> PropertyFile:
 
 def _headed(item: _Item, header: list[str]) -> _Item:
     return replace(item, comments=(*header, *item.comments))
-
-
-# ---------------------------------------------------------------- one step later
-
-
-def _from_first_state(formula: Formula, start: Label) -> Formula:
-    """The top-level formula, asked in the added first state."""
-    if isinstance(formula, Operator):
-        return _operator(formula, start)
-    nodes = list(walk(formula))
-    if not any(isinstance(node, Operator) for node in nodes) and _is_condition(formula):
-        if not any(isinstance(node, Label) for node in nodes):
-            return formula
-        return Probability(Next(formula), threshold=Threshold(">=", _ONE), span=formula.span)
-    match formula:
-        case Unary():
-            return replace(formula, operand=_from_first_state(formula.operand, start))
-        case Binary():
-            left, right = _from_first_state(formula.left, start), _from_first_state(formula.right, start)
-            return replace(formula, left=left, right=right)
-        case Conditional():
-            test = _from_first_state(formula.test, start)
-            then, otherwise = _from_first_state(formula.then, start), _from_first_state(formula.otherwise, start)
-            return replace(formula, test=test, then=then, otherwise=otherwise)
-        case Call():
-            return replace(formula, arguments=tuple([_from_first_state(part, start) for part in formula.arguments]))
-        case _:
-            return formula
-
-
-def _is_condition(formula: Formula) -> bool:
-    match formula:
-        case Truth() | Label() | Unary(operator="!"):
-            return True
-        case Binary():
-            return formula.operator not in {"+", "-", "*", "/"}
-        case Conditional():
-            return _is_condition(formula.then)
-        case _:
-            return False
-
-
-def _operator(operator: Operator, start: Label) -> Operator:
-    match operator:
-        case Probability():
-            return replace(operator, path=_path(operator.path, start))
-        case Reward():
-            return replace(operator, path=_reward_path(operator.path, start))
-        case SteadyState():
-            return operator
-
-
-def _path(path: PathFormula, start: Label) -> PathFormula:
-    bound = path.bound if not isinstance(path, Next) else None
-    later = _later(bound)
-    counts = not _skips_time_zero(bound)
-    match path:
-        case Next():
-            two = Number(Fraction(2), integer=True)
-            return Eventually(path.operand, StepBound(lower=two, upper=two, exact=True), span=path.span)
-        case Eventually():
-            return replace(path, operand=_false_at(start, path.operand) if counts else path.operand, bound=later)
-        case Globally():
-            return replace(path, operand=_true_at(start, path.operand) if counts else path.operand, bound=later)
-        case Until():
-            right = _false_at(start, path.right) if counts else path.right
-            return replace(path, left=_true_at(start, path.left), right=right, bound=later)
-        case WeakUntil():
-            return replace(path, left=_true_at(start, path.left), right=_false_at(start, path.right), bound=later)
-        case Release():
-            return replace(path, left=_false_at(start, path.left), right=_true_at(start, path.right), bound=later)
-
-
-def _reward_path(path: RewardPath, start: Label) -> RewardPath:
-    match path:
-        case ReachReward():
-            return replace(path, operand=_false_at(start, path.operand))
-        case CumulativeReward(bound=bound) if bound is not None:
-            return replace(path, bound=_plus_one(bound))
-        case InstantaneousReward():
-            return replace(path, time=_plus_one(path.time))
-        case _:
-            return path
-
-
-def _later(bound: StepBound | None) -> StepBound | None:
-    """The bound one step later."""
-    if bound is None:
-        return None
-    return replace(bound, lower=bound.lower and _plus_one(bound.lower), upper=bound.upper and _plus_one(bound.upper))
-
-
-def _skips_time_zero(bound: StepBound | None) -> bool:
-    """Whether the bound, one step later, leaves time 0 out."""
-    return bound is not None and bound.lower is not None
-
-
-def _plus_one(step: Formula) -> Formula:
-    if isinstance(step, Number):
-        return replace(step, value=step.value + 1)
-    return Binary("+", step, _ONE)
-
-
-def _false_at(start: Label, operand: Formula) -> Formula:
-    return operand if _at_added_state(operand) is False else Binary("&", Unary("!", start), operand)
-
-
-def _true_at(start: Label, operand: Formula) -> Formula:
-    return operand if _at_added_state(operand) is True else Binary("|", start, operand)
-
-
-def _at_added_state(formula: Formula) -> bool | None:
-    """The truth of a formula in the added state, where all labels of the chain are false; None if it is not plain."""
-    match formula:
-        case Truth():
-            return formula.value
-        case Label():
-            return False
-        case Unary(operator="!"):
-            inner = _at_added_state(formula.operand)
-            return None if inner is None else not inner
-        case Binary(operator="&" | "|" | "=>"):
-            left, right = _at_added_state(formula.left), _at_added_state(formula.right)
-            if formula.operator == "=>":
-                left = None if left is None else not left
-            decides = formula.operator != "&"
-            if decides in (left, right):
-                return decides
-            return None if left is None or right is None else not decides
-        case _:
-            return None

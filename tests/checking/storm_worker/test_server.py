@@ -141,12 +141,12 @@ def test_evaluation_checks_its_request(pipes: Pipes) -> None:
         (Evaluate(5, 'P=? [ F "a0" ]', "elimination", target), "protocol"),
         (Evaluate(0, 'P=? [ F "a0" ]', "exact", target), "protocol"),
         (Evaluate(0, 'P=? [ F "a0" ]', "elimination", [b"", b""]), "protocol"),
-        (Evaluate(0, 'P=? [ F "a0" ]', "elimination", target * 3), "protocol"),
-        (Evaluate(0, "P=? [ F true ]", "elimination", [], reward=np.ones(3).tobytes()), "protocol"),
+        (Evaluate(0, 'P=? [ F "a0" ]', "elimination", target * 65), "protocol"),
+        (Evaluate(0, "P=? [ F true ]", "elimination", [], [np.ones(2).tobytes()]), "protocol"),
         (Evaluate(0, "P=? [ F true ]; P=? [ F true ]", "elimination", []), "protocol"),
         (Evaluate(0, 'P=? [ F "missing" ]', "elimination", []), "storm"),
         (Evaluate(0, "P=? [", "elimination", []), "property"),
-        (Evaluate(0, 'R{"v"}=? [ F<=3 "a0" ]', "elimination", target, reward=np.ones(2).tobytes()), "storm"),
+        (Evaluate(0, 'R{"v0"}=? [ F<=3 "a0" ]', "elimination", target, [np.ones(3).tobytes()]), "storm"),
     ):
         reply = pipes.ask(request)
         assert isinstance(reply, Failure), request

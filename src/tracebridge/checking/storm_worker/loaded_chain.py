@@ -34,19 +34,34 @@ class LoadedChain:
         rewards: StormRewards = {f"r{i}": decode_rewards(reward, self.n) for i, reward in enumerate(request.rewards)}
         self.model = build_model(self.indptr, self.indices, self.values, self.initial, rewards, exact=self.exact)
 
-    def leaving(self, mask: NDArray[np.bool_], reward: list[Any]) -> Any:
-        """A model with the state reward ``v`` and one more state, to which the states in the mask move."""
-        lengths = np.append(np.where(mask, 1, np.diff(self.indptr)), 1)
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        kept = ~np.repeat(mask, np.diff(self.indptr))
-        indices = np.full(indptr[-1], self.n, dtype=np.int64)
-        positions = np.flatnonzero(np.repeat(np.append(~mask, False), lengths))
-        indices[positions] = self.indices[kept]
-        values = [one(exact=self.exact)] * len(indices)
-        for position, value in zip(positions.tolist(), np.flatnonzero(kept).tolist(), strict=True):
-            values[position] = self.values[value]
-        rewards: StormRewards = {"v": ([*reward, zero(exact=self.exact)], None)}
-        return build_model(indptr, indices, values, np.append(self.initial, False), rewards, exact=self.exact)
+    def leaving(self, mask: NDArray[np.bool_], state_rewards: list[list[Any]], *, halting: bool) -> Any:
+        """A model with one more state, to which those in the mask move, and the state rewards ``v0``, ``v1``, ...
+
+        Args:
+            mask: shape (n,). state_rewards: n + 1 numbers each. halting: states move on through copies of themselves,
+                and all are initial; the one more state comes behind the copies.
+        """
+        n, kept = self.n, np.repeat(~mask, np.diff(self.indptr))
+        last, nothing = 2 * n if halting else n, zero(exact=self.exact)
+        numbers = np.flatnonzero(kept | halting)  # of a halting chain, the copies have all successors
+        lengths = np.where(mask & (not halting), 1, np.diff(self.indptr))
+        targets = np.full(lengths.sum(), last, dtype=np.int64)
+        positions = np.flatnonzero(np.repeat(~mask | halting, lengths))
+        targets[positions] = self.indices[numbers]
+        values = [one(exact=self.exact)] * len(targets)
+        for position, number in zip(positions.tolist(), numbers.tolist(), strict=True):
+            values[position] = self.values[number]
+        initial = np.append(self.initial, False)
+        if halting:
+            lengths = np.concatenate([np.ones(n, dtype=np.int64), lengths])
+            targets = np.concatenate([np.where(mask, last, n + np.arange(n)), targets])
+            values = [one(exact=self.exact)] * n + values
+            initial = np.ones(2 * n + 1, dtype=np.bool_)
+            state_rewards = [[*reward[:n], *[nothing] * n, reward[n]] for reward in state_rewards]
+        rewards: StormRewards = {f"v{i}": (reward, None) for i, reward in enumerate(state_rewards)}
+        indptr = np.concatenate([[0], np.cumsum(np.append(lengths, 1))])
+        values.append(one(exact=self.exact))
+        return build_model(indptr, np.append(targets, last), values, initial, rewards, exact=self.exact)
 
 
 def build_model(
@@ -69,9 +84,8 @@ def build_model(
         rows = np.repeat(np.arange(start, end), np.diff(indptr[start : end + 1]))
         builder.add_next_values(rows.tolist(), indices[first:last].tolist(), values[first:last])
     labeling = StateLabeling(n)
-    for name, states in (("init", np.flatnonzero(initial).tolist()), ("a0", []), ("a1", [])):
-        labeling.add_label(name)
-        labeling.set_states(name, BitVector(n, states))
+    labeling.add_label("init")
+    labeling.set_states("init", BitVector(n, np.flatnonzero(initial).tolist()))
     models = {
         name: SparseRewardModel[number](optional_state_reward_vector=state, optional_state_action_reward_vector=action)
         for name, (state, action) in rewards.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,13 @@ import numpy as np
 import stormpy
 
 from .number_codec import encode, encode_rewards
-from .protocol import BuildProgram, Explored, WorkerError, pack_mask
+from .protocol import BuildProgram, Explored, VariableValues, WorkerError, pack_mask
 from .storm_errors import storm_message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_OUT_OF_BOUNDS = "_OutOfBoundsBit"  # Storm's variable, true in states that an update out of bounds leads to
 
 
 def explore(request: BuildProgram) -> Explored:
@@ -34,28 +35,40 @@ def explore(request: BuildProgram) -> Explored:
     except (RuntimeError, stormpy.exceptions.StormError) as error:
         message = storm_message(error)
         raise WorkerError("sums" if "do not sum to one" in message else "model", message) from error
-    states = _state_names(program, model)
+    variables = _variables(program, model)
+    states = _state_names(variables, model.nr_states)
     labeling = model.labeling
     marked = {name: _mask(labeling.get_states(name), model.nr_states) for name in labeling.get_labels()}
     deadlocks, overlapping = marked.pop("deadlock"), marked.pop("overlap_guards")
     initial = marked.pop("init")
-    rows = [
-        [(entry.column, entry.value) for entry in model.transition_matrix.get_row(i)] for i in range(model.nr_states)
-    ]
+    matrix = model.transition_matrix
+    columns, values, value_of = _entries(matrix)
     return Explored(
         states=states,
-        indptr=np.cumsum([0, *(len(row) for row in rows)]).astype("<i8").tobytes(),
-        indices=np.array([column for row in rows for column, _ in row], dtype="<i8").tobytes(),
-        values=encode([value for row in rows for _, value in row], exact=request.exact),
+        indptr=np.cumsum([0, *(len(matrix.get_row(i)) for i in range(model.nr_states))]).astype("<i8").tobytes(),
+        indices=np.array(columns, dtype="<i8").tobytes(),
+        values=encode(values, exact=request.exact),
+        value_of=np.array(value_of, dtype="<i8").tobytes(),
         initial=pack_mask(initial),
         labels={name: pack_mask(marked[name]) for name in sorted(marked)},
         rewards={
             name: encode_rewards(reward, model.nr_states, exact=request.exact)
             for name, reward in sorted(model.reward_models.items())
         },
+        variables={name: _packed(held) for name, held in variables.items()},
         deadlocks=[states[i] for i in np.flatnonzero(deadlocks)],
         overlapping=[states[i] for i in np.flatnonzero(overlapping)],
     )
+
+
+def _entries(matrix: Any) -> tuple[list[int], list[Any], list[int]]:
+    """Row by row the column of each entry, the different values, and which of them each entry has."""
+    numbering: dict[Any, int] = {}
+    columns, value_of = [], []
+    for entry in matrix:
+        columns.append(entry.column)
+        value_of.append(numbering.setdefault(entry.value, len(numbering)))
+    return columns, list(numbering), value_of
 
 
 def _program(text: str, constants: dict[str, str]) -> Any:
@@ -80,21 +93,44 @@ def _program(text: str, constants: dict[str, str]) -> Any:
     return program
 
 
-def _state_names(program: Any, model: Any) -> list[str]:
-    """``x=1,y=0``: the variables in the order of the program."""
-    variables = [*program.global_integer_variables, *program.global_boolean_variables]
+def _variables(program: Any, model: Any) -> dict[str, NDArray[Any]]:
+    """The variables, global ones first, then module by module; those of Storm's own left out. Shape (n,) each."""
+    valuations = model.state_valuations
+    held = {variable.name: variable for variable in valuations.get_all_variables()}
+    declared = [*program.global_integer_variables, *program.global_boolean_variables]
     for module in program.modules:
-        variables += [*module.integer_variables, *module.boolean_variables]
-    order = [variable.name for variable in variables]
-    names = []
-    for i in range(model.nr_states):
-        valuation = json.loads(str(model.state_valuations.to_json(i))) or {}
-        parts = [f"{name}={json.dumps(valuation[name])}" for name in order if name in valuation]
-        name = ",".join(parts) or f"state{i}"
-        if valuation.get("_OutOfBoundsBit"):
-            raise WorkerError("model", f"an update leads to a value out of bounds for a variable (at {name})")
-        names.append(name)
-    return names
+        declared += [*module.integer_variables, *module.boolean_variables]
+    names = [variable.name for variable in declared if variable.name in held]
+    values = {
+        name: _mask(valuations.get_boolean_values(held[name]), model.nr_states)
+        if held[name].has_boolean_type()
+        else np.array(valuations.get_int64_values(held[name]), dtype=np.int64)
+        for name in names
+    }
+    if _OUT_OF_BOUNDS in held:
+        outside = list(valuations.get_boolean_values(held[_OUT_OF_BOUNDS]))
+        if outside:
+            here = ",".join(f"{name}={_text(values[name][outside[0]])}" for name in names)
+            raise WorkerError("model", f"an update leads to a value out of bounds for a variable (at {here})")
+    return values
+
+
+def _packed(values: NDArray[Any]) -> VariableValues:
+    if values.dtype == np.bool_:
+        return VariableValues(boolean=True, values=pack_mask(values))
+    return VariableValues(boolean=False, values=values.astype("<i8").tobytes())
+
+
+def _state_names(variables: dict[str, NDArray[Any]], n: int) -> list[str]:
+    """``x=1,y=true``; without any variable ``state0``."""
+    if not variables:
+        return [f"state{i}" for i in range(n)]
+    columns = [[f"{name}={_text(value)}" for value in values.tolist()] for name, values in variables.items()]
+    return list(map(",".join, zip(*columns, strict=True)))
+
+
+def _text(value: Any) -> str:
+    return str(value).lower()
 
 
 def _mask(states: Any, n: int) -> NDArray[np.bool_]:

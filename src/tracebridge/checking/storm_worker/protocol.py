@@ -23,6 +23,9 @@ MAX_MESSAGE = 1 << 33
 #: Numbers: little-endian doubles, or exact rationals as hexadecimal ``numerator/denominator`` and ``inf``.
 Numbers = bytes | list[str]
 
+#: The most labels that a formula may use.
+MAX_LABELS = 64
+
 #: How systems of equations are solved: by state elimination (direct), by Gauss-Seidel iteration, by gmm++ (Krylov,
 #: component by component), or in rationals.
 Solver = Literal["elimination", "gauss-seidel", "gmm", "exact"]
@@ -50,16 +53,28 @@ class LoadModel(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tru
 class Evaluate(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Check a formula in every state of a loaded chain.
 
-    ``labels`` are packed bit masks, called ``a0``, ``a1`` in the formula. ``reward`` is a state reward called ``v``;
-    with it, the states in ``leaving`` (a mask) move to one extra state of reward zero instead of their successors.
+    ``labels`` are packed bit masks, called ``a0``, ``a1``, ... in the formula. With ``rewards``, the chain gets one
+    more state that is never left, and state rewards ``v0``, ``v1``, ... for all n + 1 states instead of its own; the
+    states in ``leaving`` (a mask) move to the extra state instead of their successors. Formulas of LTL are to be asked
+    with rewards: Storm's product with an automaton fails (2.0.0) where nothing leads to the last state.
+
+    ``bounded`` says that the formula bounds these rewards. Such formulas Storm checks in initial states only, and gets
+    wrong or crashes on (2.0.0) where too few states earn nothing: all states are made initial, and each moves on
+    through a copy of itself that earns nothing and has no label.
+
+    ``conditional`` says that the formula has the condition ``F "a1"``, which must be possible in the initial states,
+    and lets Storm crash (2.0.0) where nothing leads to the last state in which it is: the extra state is the initial
+    one, and a1 holds there.
     """
 
     model: int
     formula: str
     solver: Solver
     labels: list[bytes]
-    reward: Numbers | None = None
+    rewards: list[Numbers] = []
     leaving: bytes | None = None
+    bounded: bool = False
+    conditional: bool = False
 
 
 class BuildProgram(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -94,16 +109,29 @@ class Values(msgspec.Struct, frozen=True, tag=True):
     values: Numbers
 
 
+class VariableValues(msgspec.Struct, frozen=True):
+    """A variable of a program in every state: int64, or a mask of packed bits if it is Boolean."""
+
+    boolean: bool
+    values: bytes
+
+
 class Explored(msgspec.Struct, frozen=True, tag=True):
-    """The reachable part of a program, states in the order in which Storm found them."""
+    """The reachable part of a program, states in the order in which Storm found them.
+
+    Few probabilities are different: ``values`` has each of them once, and ``value_of`` says for each entry of the
+    matrix which it has (int64). ``variables`` come module by module.
+    """
 
     states: list[str]
     indptr: bytes
     indices: bytes
     values: Numbers
+    value_of: bytes
     initial: bytes
     labels: dict[str, bytes]
     rewards: dict[str, RewardNumbers]
+    variables: dict[str, VariableValues]
     deadlocks: list[str]
     overlapping: list[str]
 

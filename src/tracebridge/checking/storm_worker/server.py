@@ -14,6 +14,7 @@ from .loaded_chain import LoadedChain
 from .number_codec import decode, encode
 from .programs import explore
 from .protocol import (
+    MAX_LABELS,
     AskVersion,
     BuildProgram,
     Evaluate,
@@ -35,6 +36,9 @@ from .storm_errors import storm_message
 
 #: Relative change at which the Gauss-Seidel iteration stops.
 ITERATION_PRECISION = "1e-13"
+
+#: Relative change at which the iteration for discounted rewards stops.
+DISCOUNT_PRECISION = "1e-14"
 
 
 class Server:
@@ -71,26 +75,40 @@ class Server:
         if chain.exact != (request.solver == "exact"):
             raise WorkerError("protocol", f"the solver {request.solver!r} does not fit the numbers of the chain")
         model = chain.model
-        if request.reward is not None:
+        if request.rewards:
             mask = (
                 np.zeros(chain.n, dtype=np.bool_) if request.leaving is None else unpack_mask(request.leaving, chain.n)
             )
-            model = chain.leaving(mask, decode(request.reward, chain.n))
-        if len(request.labels) > 2:
-            raise WorkerError("protocol", f"{len(request.labels)} labels where two are known")
+            rewards = [decode(reward, chain.n + 1) for reward in request.rewards]
+            model = chain.leaving(mask, rewards, halting=request.bounded)
+        if len(request.labels) > MAX_LABELS:
+            raise WorkerError("protocol", f"{len(request.labels)} labels where {MAX_LABELS} are allowed")
         for i, packed in enumerate(request.labels):
-            states = np.flatnonzero(unpack_mask(packed, chain.n)).tolist()
-            model.labeling.set_states(f"a{i}", BitVector(model.nr_states, states))
+            _set_label(model, f"a{i}", np.flatnonzero(unpack_mask(packed, chain.n)).tolist())
+        if request.conditional and request.rewards:
+            _set_label(model, "init", [chain.n])
+            model.labeling.add_label_to_state("a1", chain.n)
         formulas = _parse(request.formula)
         if len(formulas) != 1:
             raise WorkerError("protocol", f"{len(formulas)} formulas where one is answered")
-        result = stormpy.model_checking(model, formulas[0], environment=_environment(request.solver))
+        environment = _environment(request.solver)
+        only_initial = request.bounded  # Storm checks no others
+        result = stormpy.model_checking(model, formulas[0], environment=environment, only_initial_states=only_initial)
         if result is None:
             raise WorkerError("storm", f"Storm gave no result for {request.formula}")
         if result.is_qualitative():
             truths = result.get_truth_values_vector()
             return np.array([truths.get(i) for i in range(chain.n)], dtype="<f8").tobytes()
+        if only_initial:
+            return encode([result.get_value(i) for i in range(chain.n)], exact=chain.exact)
         return encode(result.get_value_vector()[: chain.n], exact=chain.exact)
+
+
+def _set_label(model: Any, name: str, states: list[int]) -> None:
+    """Let a label hold in these states and no others."""
+    if not model.labeling.contains_label(name):
+        model.labeling.add_label(name)
+    model.labeling.set_states(name, BitVector(model.nr_states, states))
 
 
 def _environment(solver: Solver) -> Any:
@@ -98,6 +116,7 @@ def _environment(solver: Solver) -> Any:
         return environments.exact()
     environment = environments.Environment()
     settings = environment.solver()
+    settings.min_max().precision = stormpy.Rational(DISCOUNT_PRECISION)  # what discounted rewards are computed with
     if solver == "elimination":
         settings.set_linear_equation_solver_type(environments.EquationSolverType.ELIMINATION)
     elif solver == "gauss-seidel":

@@ -1,0 +1,74 @@
+"""Which engine evaluates which construct of the language: found out by evaluating an example of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from tracebridge.chain import MarkovChain, RewardStructure
+from tracebridge.checking.closedform import ClosedFormSession
+from tracebridge.checking.engine import EngineSession
+from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.storm import StormSession
+from tracebridge.checking.storm_process import StormWorker
+from tracebridge.pctl import ConstructSupport, construct_table, fold_steps, parse_formula
+from tracebridge.pctl.ast import Property
+
+#: ``yes``; ``rewritten`` if the engine is asked something else that has the same value; ``no``.
+Support = Literal["yes", "rewritten", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSupport:
+    """A construct, what the tools take of it in their own syntax, and what the engines evaluate."""
+
+    tools: ConstructSupport
+    closed_form: Support
+    storm: Support
+
+
+def engine_support() -> tuple[EngineSupport, ...]:
+    """Every construct with what the engines make of its example on a small chain.
+
+    Raises:
+        EngineError: Storm is not there, or failed.
+    """
+    chain = _example_chain()
+    with StormWorker() as worker:
+        worker.ensure_running()
+        closed_form = ClosedFormSession(chain)
+        storm = StormSession(chain, exact=False, worker=worker)
+        return tuple(
+            EngineSupport(
+                tools=tools,
+                closed_form=_support(chain, closed_form, tools.construct.example),
+                storm=_support(chain, storm, tools.construct.example),
+            )
+            for tools in construct_table()
+        )
+
+
+def _support(chain: MarkovChain, session: EngineSession, example: str) -> Support:
+    formula = fold_steps(parse_formula(example))
+    result = PropertyChecker(chain, session).check(Property(formula=formula, text=example))
+    if not result.answered:
+        return "no"
+    return "rewritten" if any(note.kind == "formulation" for note in result.notes) else "yes"
+
+
+def _example_chain() -> MarkovChain:
+    """Four states, two of which absorb, with the labels and reward structures of the examples."""
+    states = np.arange(4)
+    return MarkovChain(
+        states=("start", "work", "done", "lost"),
+        transitions=csr_array(np.array([[1, 2, 0, 1], [1, 1, 2, 0], [0, 0, 4, 0], [0, 0, 0, 4]]) / 4),
+        initial=np.array([1.0, 0, 0, 0]),
+        labels={"a": states < 2, "b": states == 2, "c": states >= 2},
+        rewards={
+            "r": RewardStructure.from_fractions([1, 2, 0, 0]),
+            "cost": RewardStructure.from_fractions([2, 1, 0, 0]),
+        },
+    )

@@ -1,0 +1,350 @@
+"""A formula of a chain, asked in the state that a file adds before it (see `tracebridge.export.single_start`).
+
+A path w of the chain is the path w' = start w of the file, so step bounds grow by one, and an operand that could
+already decide at time 0, where only ``start`` holds, is guarded:
+
+    X a          F=2 a                                          inside LTL  X X a
+    F<=k a       F<=k+1 (!"start" & a)                          no guard with a lower bound: time 0 does not count
+    G<=k a       G<=k+1 ("start" | a)
+    a U<=k b     ("start" | a) U<=k+1 (!"start" & b)            W alike; R, its dual, with the guards exchanged
+    other LTL    X of it, not and the Boolean operators part by part
+    R [F a]      R [F (!"start" & a)]
+    C<=k, I=k    C<=k+1, I=k+1
+    C, S         unchanged: the added state earns nothing and is left at once, reward bounds are unchanged for it, too
+    T [F a]      T [F (!"start" & a)] - 1
+    discount=x   divided by x, as every step comes one later
+
+Operators inside other operators are evaluated in each state, where nothing has changed. What is true or false outside
+all of them, labels, A and E, asks about the states that runs start in: ``a`` becomes ``P>=1 [ X a ]``, it holds in all
+of them. A filter goes over the states but ``start``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, get_args
+
+from tracebridge.errors import UnsupportedError
+from tracebridge.pctl.ast import (
+    Binary,
+    Call,
+    Coalition,
+    Conditional,
+    CumulativeReward,
+    Eventually,
+    Filter,
+    Formula,
+    Globally,
+    Identifier,
+    InstantaneousReward,
+    Label,
+    LongRunReward,
+    Multi,
+    Next,
+    Number,
+    OnePerStep,
+    Operator,
+    PathBinary,
+    PathFormula,
+    PathNot,
+    PathReward,
+    Probability,
+    Quantified,
+    Quantile,
+    ReachReward,
+    Release,
+    Reward,
+    RewardPath,
+    SteadyState,
+    StepBound,
+    Threshold,
+    Truth,
+    Unary,
+    Until,
+    WeakUntil,
+    children,
+    is_pctl,
+    state_operand,
+    walk,
+)
+from tracebridge.pctl.rewrite import rewrite
+from tracebridge.pctl.trampoline import Recursion, run
+
+if TYPE_CHECKING:
+    from tracebridge.pctl.ast import Node
+
+_ONE = Number(Fraction(1), integer=True)
+_ASKING = (*get_args(Operator), Filter)
+
+
+def from_first_state(formula: Formula, start: Label) -> Formula:
+    """The formula whose value in the added first state is the mean of the formula's values where runs start.
+
+    Args:
+        formula: in the names of the file. start: the label that holds in the added state alone.
+
+    Raises:
+        UnsupportedError: no formula says it; with the reason.
+    """
+
+    def without_added_state(node: Formula) -> Formula:
+        if not isinstance(node, Filter):
+            return node
+        return replace(node, states=_guarded(Unary("!", start), node.states or Truth(True)))
+
+    guarded = rewrite(formula, without_added_state)
+    return run(_Shift(guarded, start).formula(guarded))
+
+
+class _Shift:
+    """The formula one step later, from the top down to the operators."""
+
+    def __init__(self, formula: Formula, start: Label) -> None:
+        self._start = start
+        self._asking: set[int] = set()  # the nodes that have an operator or a filter at or below them
+        self._local: set[int] = set()  # the nodes that have a label, which is different from state to state
+        for node in reversed(list(walk(formula))):
+            for found, kinds in ((self._asking, _ASKING), (self._local, (Label,))):
+                if isinstance(node, kinds) or any(id(child) in found for child in children(node)):
+                    found.add(id(node))
+
+    def formula(self, formula: Formula) -> Recursion[Formula]:
+        if isinstance(formula, _ASKING):
+            return (yield self._asked(formula))  # type: ignore[no-any-return]
+        if id(formula) not in self._asking and run(_is_condition(formula)):
+            return _in_all_first_states(formula) if id(formula) in self._local else formula
+        match formula:
+            case Unary():
+                return replace(formula, operand=(yield self.formula(formula.operand)))
+            case Binary():
+                left = yield self.formula(formula.left)
+                return replace(formula, left=left, right=(yield self.formula(formula.right)))
+            case Conditional():
+                test, then = (yield self.formula(formula.test)), (yield self.formula(formula.then))
+                return replace(formula, test=test, then=then, otherwise=(yield self.formula(formula.otherwise)))
+            case Call():
+                arguments = []
+                for argument in formula.arguments:
+                    arguments.append((yield self.formula(argument)))
+                return replace(formula, arguments=tuple(arguments))
+            case _:
+                return formula
+
+    # ------------------------------------------------------------ operators and filters
+
+    def _asked(self, node: Operator | Filter) -> Recursion[Formula]:
+        match node:
+            case Probability():
+                _refuse_condition(node)
+                return replace(node, path=(yield self._path(node.path)))
+            case Reward():
+                return (yield self._reward(node))  # type: ignore[no-any-return]
+            case SteadyState():
+                return node
+            case Quantified() | Filter(kind="argmin" | "argmax"):
+                return _in_all_first_states(node)
+            case Filter(kind="print" | "printall" | "values"):
+                raise UnsupportedError(f"filter {node.kind} has a value of its own in the added state")
+            case Filter():
+                return node
+            case Quantile():
+                _refuse_variable_steps(node)
+                return replace(node, operator=(yield self._unwrapped(node.operator, "a quantile")))
+            case Multi():
+                objectives = []
+                for objective in node.objectives:
+                    objectives.append((yield self._unwrapped(objective, node.kind)))
+                return replace(node, objectives=tuple(objectives))
+            case Coalition():
+                return replace(node, operator=(yield self._unwrapped(node.operator, "a coalition")))
+
+    def _unwrapped(self, formula: Formula, around: str) -> Recursion[Formula]:
+        """An operator that stays one, as nothing else can stand where it does."""
+        shifted: Formula = yield self.formula(formula)
+        if type(shifted) is not type(formula):
+            raise UnsupportedError(f"inside {around} nothing can undo that the added state counts")
+        return shifted
+
+    # ------------------------------------------------------------ paths
+
+    def _path(self, path: PathFormula, *, alone: bool = True) -> Recursion[PathFormula]:
+        """The path formula of w', where it is one operator or a negation of one ``alone``, or a part of others."""
+        if is_pctl(path):
+            return self._single(path, alone=alone)
+        match path:
+            case PathNot():
+                return replace(path, operand=(yield self._path(path.operand, alone=alone)))
+            case PathBinary():
+                left, right = (yield self._side(path.left)), (yield self._side(path.right))
+                return replace(path, left=left, right=right)
+            case _:
+                return Next(path)
+
+    def _side(self, part: Formula | PathFormula) -> Recursion[Formula | PathFormula]:
+        if not isinstance(part, Formula):
+            return (yield self._path(part, alone=False))  # type: ignore[no-any-return]
+        return part if isinstance(part, Truth) else Next(part)
+
+    def _single(self, path: PathFormula, *, alone: bool) -> PathFormula:
+        """One temporal operator over conditions."""
+        match path:
+            case Next() if alone:
+                two = Number(Fraction(2), integer=True)
+                return Eventually(path.operand, StepBound(lower=two, upper=two, exact=True), span=path.span)
+            case Next():
+                return Next(path)
+            case Eventually() | Globally():
+                operand = state_operand(path.operand)
+                if not _skips_time_zero(path.bound):
+                    operand = self._false(operand) if isinstance(path, Eventually) else self._true(operand)
+                return replace(path, operand=operand, bound=_later(path.bound))
+            case Until() | WeakUntil() | Release():
+                left, right = state_operand(path.left), state_operand(path.right)
+                match path:
+                    case Until():
+                        right = right if _skips_time_zero(path.bound) else self._false(right)
+                        left = self._true(left)
+                    case WeakUntil():
+                        left, right = self._true(left), self._false(right)
+                    case Release():
+                        left, right = self._false(left), self._true(right)
+                return replace(path, left=left, right=right, bound=_later(path.bound))
+            case _:
+                raise AssertionError(path)
+
+    def _false(self, operand: Formula) -> Formula:
+        """What the operand says, but false in the added state."""
+        return _guarded(Unary("!", self._start), operand)
+
+    def _true(self, operand: Formula) -> Formula:
+        """What the operand says, but true in the added state."""
+        return operand if run(_at_added_state(operand)) is True else Binary("|", self._start, operand)
+
+    # ------------------------------------------------------------ rewards
+
+    def _reward(self, operator: Reward) -> Recursion[Formula]:
+        """The operator, whose value v may have become ``earned + factor * v``, and what undoes that."""
+        _refuse_condition(operator)
+        path = operator.path
+        shifted: Reward = replace(operator, path=(yield self._reward_path(path)))
+        earns = isinstance(operator.structure, OnePerStep) and not isinstance(path, InstantaneousReward | LongRunReward)
+        factor = path.discount if isinstance(path, CumulativeReward) else None
+        if not earns and factor is None:
+            return shifted
+        if isinstance(factor, Number) and factor.value == 0:
+            raise UnsupportedError("with the discount 0 only the first step counts, which is that of the added state")
+        if operator.threshold is None:
+            value = Binary("-", shifted, _ONE) if earns else shifted
+            return value if factor is None else Binary("/", value, factor)
+        least = operator.threshold.value if factor is None else _times(operator.threshold.value, factor)
+        return replace(shifted, threshold=replace(operator.threshold, value=_plus_one(least) if earns else least))
+
+    def _reward_path(self, path: RewardPath) -> Recursion[RewardPath]:
+        match path:
+            case ReachReward():
+                return replace(path, operand=self._false(path.operand))
+            case PathReward():
+                return replace(path, path=(yield self._path(path.path, alone=False)))
+            case CumulativeReward(bound=bound) if bound is not None:
+                return replace(path, bound=_plus_one(bound))
+            case InstantaneousReward():
+                return replace(path, time=_plus_one(path.time))
+            case CumulativeReward() | LongRunReward():
+                return path
+
+
+def _in_all_first_states(condition: Formula) -> Formula:
+    return Probability(Next(condition), threshold=Threshold(">=", _ONE), span=condition.span)
+
+
+def _refuse_condition(operator: Probability | Reward) -> None:
+    if operator.condition is not None:
+        raise UnsupportedError(
+            "the mean over the first states of what holds under a condition is not what holds of all"
+        )
+
+
+def _refuse_variable_steps(node: Quantile) -> None:
+    names = {variable.name for variable in node.variables}
+    for part in walk(node.operator):
+        bound = getattr(part, "bound", None)
+        ends = (bound.lower, bound.upper) if isinstance(bound, StepBound) else (bound, getattr(part, "time", None))
+        if any(end is not None and _mentions(end, names) for end in ends):
+            raise UnsupportedError("a quantile of steps counts from the added state, which is one more")
+
+
+# ---------------------------------------------------------------- one step later
+
+
+def _later(bound: StepBound | None) -> StepBound | None:
+    """The bound one step later."""
+    if bound is None:
+        return None
+    return replace(bound, lower=bound.lower and _plus_one(bound.lower), upper=bound.upper and _plus_one(bound.upper))
+
+
+def _skips_time_zero(bound: StepBound | None) -> bool:
+    """Whether the bound, one step later, leaves time 0 out."""
+    return bound is not None and bound.lower is not None
+
+
+def _plus_one(step: Formula) -> Formula:
+    if isinstance(step, Number):
+        return replace(step, value=step.value + 1)
+    return Binary("+", step, _ONE)
+
+
+def _times(left: Formula, right: Formula) -> Formula:
+    if isinstance(left, Number) and isinstance(right, Number):
+        return Number(left.value * right.value, integer=False, span=left.span)
+    return Binary("*", left, right)
+
+
+def _mentions(node: Node, names: set[str]) -> bool:
+    return any(isinstance(part, Identifier) and part.name in names for part in walk(node))
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def _is_condition(formula: Formula) -> Recursion[bool]:
+    """Whether a formula without operators is a truth value."""
+    match formula:
+        case Truth() | Label() | Unary(operator="!"):
+            return True
+        case Binary():
+            return formula.operator not in {"+", "-", "*", "/"}
+        case Conditional():
+            return (yield _is_condition(formula.then)) is True
+        case _:
+            return False
+
+
+def _guarded(guard: Formula, operand: Formula) -> Formula:
+    """The operand and the guard, which is false in the added state; without it where the operand is false there."""
+    if operand == Truth(True):
+        return guard
+    return operand if run(_at_added_state(operand)) is False else Binary("&", guard, operand)
+
+
+def _at_added_state(formula: Formula) -> Recursion[bool | None]:
+    """The truth of a formula in the added state, where all labels of the chain are false; None if it is not plain."""
+    match formula:
+        case Truth():
+            return formula.value
+        case Label():
+            return False
+        case Unary(operator="!"):
+            inner = yield _at_added_state(formula.operand)
+            return None if inner is None else not inner
+        case Binary(operator="&" | "|" | "=>"):
+            left, right = (yield _at_added_state(formula.left)), (yield _at_added_state(formula.right))
+            if formula.operator == "=>":
+                left = None if left is None else not left
+            decides = formula.operator != "&"
+            if decides in (left, right):
+                return decides
+            return None if left is None or right is None else not decides
+        case _:
+            return None
