@@ -232,12 +232,14 @@ class RowCounts:
         counts: transitions out of each state, CSR int64, shape (m, m + 2); the last columns are success and failure.
         starts: runs by where they start, shape (m + 2,): first steps, then runs without a step by their outcome.
         visits: steps in each state, shape (m,); more than the row's sum where censored runs ended.
+        unit: what a count of one stands for, in runs or steps: one, but where runs have weights.
     """
 
     states: tuple[str, ...]
     counts: csr_array
     starts: NDArray[np.int64]
     visits: NDArray[np.int64]
+    unit: Fraction = Fraction(1)
 
     def restricted(self, kept: NDArray[np.bool_]) -> RowCounts:
         """Without the states where ``kept``, shape (m,), is false; these must never be entered or left."""
@@ -247,6 +249,24 @@ class RowCounts:
             counts=csr_array(self.counts[np.flatnonzero(kept)][:, np.flatnonzero(columns)]),
             starts=self.starts[columns],
             visits=self.visits[kept],
+            unit=self.unit,
+        )
+
+    def extended(self, states: Sequence[str]) -> RowCounts:
+        """Over more states, ascending, those of these counts among them; the others were never visited."""
+        m = len(states)
+        position = {name: i for i, name in enumerate(states)}
+        moved = np.array([*(position[name] for name in self.states), m, m + 1], dtype=np.int64)
+        rows, columns = self.counts.tocoo().coords
+        starts, visits = np.zeros(m + 2, dtype=np.int64), np.zeros(m, dtype=np.int64)
+        starts[moved] = self.starts
+        visits[moved[:-2]] = self.visits
+        return RowCounts(
+            states=tuple(states),
+            counts=csr_array((self.counts.data, (moved[rows], moved[columns])), shape=(m, m + 2), dtype=np.int64),
+            starts=starts,
+            visits=visits,
+            unit=self.unit,
         )
 
 

@@ -3,12 +3,13 @@
 A row with counts c over the allowed successors S has the posterior mean ``(c + alpha) / (sum c + alpha |S|)`` under a
 symmetric Dirichlet prior with concentration alpha; alpha = 0 is maximum likelihood. With alpha = 0 and no censored run
 the chain's probability of success is the pass rate and its mean time to absorption the mean length of a run, exactly
-and for any corpus (flow balance), so neither is evidence for the chain; a test holds us to it.
+and for any corpus (flow balance), so neither is evidence for the chain; a test holds us to it. With weights the same
+holds of the weighted means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -21,9 +22,21 @@ from numpy.typing import NDArray
 
 from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
 from tracebridge.chain.document import chain_to_dict, checked_document, fraction_text, read_document, write_document
-from tracebridge.chain.estimate import PriorName, Support, estimate_rows, parse_prior, start_distribution
+from tracebridge.chain.estimate import (
+    PriorName,
+    StartName,
+    Support,
+    estimate_rows,
+    given_start,
+    observed_start,
+    parse_fraction,
+    parse_prior,
+    smoothed_start,
+)
 from tracebridge.chain.markov import MarkovChain, RewardStructure
-from tracebridge.chain.notes import abstraction_notes, no_exit_seen, row_notes, run_notes
+from tracebridge.chain.notes import abstraction_notes, no_exit_seen, option_notes, row_notes, run_notes
+from tracebridge.chain.support import DeclaredSupport, declared_rows
+from tracebridge.chain.weights import Weight, WeightedCounts, WeightReader
 from tracebridge.errors import (
     FitError,
     Location,
@@ -34,13 +47,19 @@ from tracebridge.errors import (
     UsageError,
 )
 from tracebridge.states.abstraction import DEFAULT_K_MAX, PAPER_K_MAX, Abstraction, abstract_features
-from tracebridge.states.features import count_features
+from tracebridge.states.features import count_features, encode_runs
 from tracebridge.traces.model import Trace
 
 Profile = Literal["paper"]
 
+#: What `fit_counts` takes for these options.
+SupportChoice = Support | DeclaredSupport | Mapping[str, Collection[str]]
+StartChoice = StartName | Mapping[str, Fraction | float | str]
+
 KIND = "chain-fit"
-SCHEMA_VERSION = 1
+
+#: Version 2 added ``declared``, ``start`` and ``weighted``. A fit with none of them is written as version 1.
+SCHEMA_VERSION = 2
 
 _TAKEN = frozenset({"absorbed", "deadlock", "failure", "init", "stuck", "success"})
 
@@ -57,6 +76,9 @@ class ChainFit:
         support, policy, profile: the options; see `fit_counts`.
         abstraction: the map from steps to states, where the corpus came through one.
         notes: what a reader must know about this fit, one sentence each.
+        declared: the graph behind support ``declared``.
+        start: ``observed``, ``smoothed``, or the distribution that was given.
+        weighted: the corpus with the weights of its runs, where they have some.
     """
 
     chain: MarkovChain
@@ -68,18 +90,31 @@ class ChainFit:
     profile: Profile | None
     abstraction: Abstraction | None
     notes: tuple[str, ...]
+    declared: DeclaredSupport | None = None
+    start: StartName | Mapping[str, Fraction] = "observed"
+    weighted: WeightedCounts | None = None
 
     def row_counts(self) -> RowCounts:
-        """The counts behind the rows of the chain's transient states, under the policy."""
-        rows = self.counts.under(self.policy)
-        return rows.restricted(rows.visits > 0)
+        """The counts behind the rows of the chain's transient states, under the policy; with weights, in their unit."""
+        rows = (self.weighted or self.counts).under(self.policy)
+        rows = rows.restricted(rows.visits > 0)
+        return rows if self.declared is None else rows.extended(self.chain.states[: len(self.alpha)])
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document ``chain-fit``."""
         transient = self.chain.states[: len(self.alpha)]
+        added: dict[str, Any] = {}
+        if self.declared is not None:
+            added["declared"] = self.declared.to_dict()
+        if not isinstance(self.start, str):
+            added["start"] = {state: fraction_text(share) for state, share in self.start.items()}
+        elif self.start != "observed":
+            added["start"] = self.start
+        if self.weighted is not None:
+            added["weighted"] = self.weighted.to_dict()
         return {
             "kind": KIND,
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": SCHEMA_VERSION if added else 1,
             "prior": fraction_text(self.prior) if isinstance(self.prior, Fraction) else self.prior,
             "support": self.support,
             "policy": self.policy,
@@ -89,6 +124,7 @@ class ChainFit:
             "chain": chain_to_dict(self.chain),
             "counts": self.counts.to_dict(),
             "abstraction": None if self.abstraction is None else self.abstraction.to_dict(),
+            **added,
         }
 
     @classmethod
@@ -98,16 +134,22 @@ class ChainFit:
         Raises:
             ModelError: naming the field.
         """
-        document = checked_document(data, _Document, kind=KIND, version=SCHEMA_VERSION, path=path)
+        document = checked_document(data, _Document, kind=KIND, version=SCHEMA_VERSION, oldest=1, path=path)
         abstraction = None
         if document.abstraction is not None:
             abstraction = Abstraction.from_dict(document.abstraction, path)
         counts = TransitionCounts.from_dict(document.counts, path)
+        weighted = None if document.weighted is None else WeightedCounts.from_dict(document.weighted, counts, path)
+        declared = None if document.declared is None else DeclaredSupport.from_dict(document.declared, path)
+        if (declared is None) == (document.support == "declared"):
+            place = Location(path=path, field="declared")
+            raise ModelError("a graph belongs to support 'declared', and to no other", location=place)
         try:
             fit = fit_counts(
-                counts,
+                weighted or counts,
                 prior=parse_prior(document.prior),
-                support=document.support,
+                support=declared or document.support,
+                start=document.start,
                 policy=document.policy,
                 profile=document.profile,
                 abstraction=abstraction,
@@ -148,47 +190,61 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     chain: dict[str, Any]
     counts: dict[str, Any]
     abstraction: dict[str, Any] | None
+    declared: dict[str, Any] | None = None
+    start: StartName | dict[str, str] = "observed"
+    weighted: dict[str, Any] | None = None
 
 
 def fit_counts(
-    counts: TransitionCounts,
+    counts: TransitionCounts | WeightedCounts,
     *,
     prior: PriorName | Fraction | float | None = None,
-    support: Support | None = None,
+    support: SupportChoice | None = None,
     policy: CensoringPolicy = "censored",
+    start: StartChoice = "observed",
     profile: Profile | None = None,
     abstraction: Abstraction | None = None,
 ) -> ChainFit:
     """Fit a chain to counts.
 
     Args:
-        counts: the corpus.
+        counts: the corpus, with weights of its runs or without.
         prior: the concentration alpha of each row, by name or as a number. ``mass-one`` (default) spreads a total of
             one over a row's allowed successors (Perks), ``jeffreys`` is 1/2, ``laplace`` 1, ``none`` 0.
         support: ``full`` (default): every state and both absorbers may follow; alpha is then 1/(m+2) for ``mass-one``.
-            ``observed``: what was never seen to follow stays impossible, both absorbers excepted.
+            ``observed``: what was never seen to follow stays impossible, both absorbers excepted. A declared graph
+            (`DeclaredSupport`, or a mapping of each state to its successors): what it has may follow, and both
+            absorbers; the states that it adds to those that were visited are in the chain, on the prior alone.
         policy: what to make of censored runs; see `TransitionCounts.under`.
+        start: ``observed`` (default): the distribution of first steps as observed; a run without a step starts in its
+            absorber. ``smoothed``: its posterior mean under the same prior over all states. Or a distribution by the
+            names of states, ``success`` and ``failure``, with exact sum 1: the runs that the chain is asked about.
         profile: ``paper`` is ``laplace`` on full support, as in the literature; it excludes other choices of these.
         abstraction: gives the chain its labels.
 
-    The start is the distribution of first steps as observed; a run without a step starts in its absorber. The reward
-    ``steps`` earns 1 in each transient state; with an abstraction, each proposition and each state earns its visits.
+    The reward ``steps`` earns 1 in each transient state; with an abstraction, each proposition and each state earns its
+    visits.
 
     Raises:
         UsageError: for an option that is none.
         NothingToCheckError: if the policy leaves no run with a known start.
-        FitError: if the prior alone would decide how runs end, or every state may follow every other and there are too
-            many.
+        FitError: if the prior alone would decide how runs end, every state may follow every other and there are too
+            many, or runs leave the declared graph.
     """
-    chosen, allowed = _options(prior, support, profile)
-    _require_fitting_names(counts, abstraction)
+    chosen, allowed, declared = _options(prior, support, profile)
+    weighted = counts if isinstance(counts, WeightedCounts) else None
     rows = counts.under(policy)
+    counts = counts.counts if isinstance(counts, WeightedCounts) else counts
+    _require_fitting_names([*counts.states, *(declared.successors if declared else ())], counts, abstraction)
     unseen = [name for name, visits in zip(rows.states, rows.visits.tolist(), strict=True) if not visits]
     rows = rows.restricted(rows.visits > 0)
     if not rows.starts.any():
-        raise NothingToCheckError(_nothing(counts, policy))
-    m = len(rows.states)
+        raise NothingToCheckError(_nothing(counts, policy, weighted))
     smoothed = chosen not in ("none", 0)
+    successors = None
+    if declared is not None:
+        rows, successors = declared_rows(rows, declared, unseen_states=smoothed)
+    m = len(rows.states)
     lost = no_exit_seen(rows)
     if smoothed and m and lost.all():
         raise FitError(
@@ -198,17 +254,27 @@ def fit_counts(
                 hint="count censored runs as failures, or fit without a prior",
             )
         )
-    matrix, alpha, stuck = estimate_rows(rows, chosen, allowed)
+    matrix, alpha, stuck = estimate_rows(rows, chosen, allowed, successors)
     states = (*rows.states, "success", "failure", *(["stuck"] if stuck.any() else []))
     labels, rewards = _labels_and_rewards(states, m, abstraction)
+    if isinstance(start, str) and start not in get_args(StartName):
+        raise UsageError(f"{start!r} is no start; there are {', '.join(get_args(StartName))}, or a distribution")
+    asked = start if isinstance(start, str) else _parsed_start(start)
+    if not isinstance(asked, str):
+        initial = given_start(asked, states[: m + 2], len(states))
+    elif asked == "smoothed":
+        initial = smoothed_start(rows, len(states), chosen)
+    else:
+        initial = observed_start(rows, len(states))
     chain = MarkovChain(
         states=states,
         transitions=matrix,
-        initial=start_distribution(rows, len(states)),  # type: ignore[arg-type]
+        initial=initial,  # type: ignore[arg-type]
         labels=labels,
         rewards=rewards,
     )
-    notes = run_notes(counts, rows, policy, unseen)
+    notes = run_notes(counts, rows, policy, [name for name in unseen if name not in rows.states])
+    notes += option_notes(rows, allowed, asked, weighted, smoothed=smoothed)
     notes += row_notes(rows, chain, smoothed=smoothed, stuck=stuck, lost=lost)
     notes += abstraction_notes(abstraction) if abstraction is not None else []
     return ChainFit(
@@ -221,6 +287,9 @@ def fit_counts(
         profile=profile,
         abstraction=abstraction,
         notes=tuple(notes),
+        declared=declared,
+        start=asked,
+        weighted=weighted,
     )
 
 
@@ -232,25 +301,42 @@ def fit_chain(
     top: int | None = None,
     propositions: Collection[str] = (),
     prior: PriorName | Fraction | float | None = None,
-    support: Support | None = None,
+    support: SupportChoice | None = None,
     policy: CensoringPolicy = "censored",
+    start: StartChoice = "observed",
+    weight: str | Callable[[Trace], Weight] | None = None,
     profile: Profile | None = None,
 ) -> ChainFit:
     """Fit a chain to traces in one pass; the options are those of `abstract_features` and `fit_counts`.
 
-    ``k_max`` is 30 by default, and 12 with ``profile="paper"``.
+    ``k_max`` is 30 by default, and 12 with ``profile="paper"``. ``weight`` is a function of a trace, or the name of an
+    attribute that every trace has; see `WeightedCounts`. States are made of the runs as they are, whatever they weigh;
+    with weights all paths are in memory, four bytes a step.
 
     Raises:
         TraceError, UsageError, FitError, NothingToCheckError: as these do.
     """
     if isinstance(traces, str | Path):
         raise UsageError(f"fit_chain takes traces, not a path: fit_chain(read_traces({str(traces)!r}))")
-    features = count_features(traces)
+    reader = None if weight is None else WeightReader(weight)
+    runs = None if reader is None else encode_runs(reader.passed_on(traces))
+    features = count_features(traces) if runs is None else runs.counts()
     if k_max is None:
         k_max = PAPER_K_MAX if profile == "paper" else DEFAULT_K_MAX
     abstraction = abstract_features(features, k_max=k_max, min_count=min_count, top=top, propositions=propositions)
-    counts = TransitionCounts.from_features(features, abstraction)
-    return fit_counts(counts, prior=prior, support=support, policy=policy, profile=profile, abstraction=abstraction)
+    counts: TransitionCounts | WeightedCounts = TransitionCounts.from_features(features, abstraction)
+    if reader is not None and runs is not None:
+        paths = abstraction.paths(runs), runs.offsets, runs.outcomes
+        counts = WeightedCounts.from_codes(abstraction.space.names, *paths, reader.weights)
+    return fit_counts(
+        counts,
+        prior=prior,
+        support=support,
+        policy=policy,
+        start=start,
+        profile=profile,
+        abstraction=abstraction,
+    )
 
 
 def read_fit(path: str | Path) -> ChainFit:
@@ -266,8 +352,8 @@ def write_fit(path: str | Path, fit: ChainFit) -> None:
 # ---------------------------------------------------------------- options
 
 
-def _require_fitting_names(counts: TransitionCounts, abstraction: Abstraction | None) -> None:
-    for name in counts.states:
+def _require_fitting_names(names: Iterable[str], counts: TransitionCounts, abstraction: Abstraction | None) -> None:
+    for name in names:
         if name in _TAKEN:
             raise FitError(f"a state cannot be called {name!r}: the word means something else in a chain")
     if abstraction is not None and (strange := set(counts.states) - set(abstraction.space.names)):
@@ -275,23 +361,42 @@ def _require_fitting_names(counts: TransitionCounts, abstraction: Abstraction | 
 
 
 def _options(
-    prior: PriorName | Fraction | float | None, support: Support | None, profile: Profile | None
-) -> tuple[PriorName | Fraction, Support]:
+    prior: PriorName | Fraction | float | None, support: SupportChoice | None, profile: Profile | None
+) -> tuple[PriorName | Fraction, Support, DeclaredSupport | None]:
     chosen = "mass-one" if prior is None else parse_prior(prior)
-    if support is not None and support not in get_args(Support):
+    declared = None
+    if isinstance(support, DeclaredSupport):
+        declared, support = support, "declared"
+    elif isinstance(support, Mapping):
+        declared, support = DeclaredSupport(successors=support), "declared"
+    elif support is not None and support not in get_args(Support):
         raise UsageError(f"{support!r} is no support; there are {', '.join(get_args(Support))}")
+    elif support == "declared":
+        raise UsageError("support 'declared' needs a graph: a DeclaredSupport, or each state's successors by its name")
     if profile is None:
-        return chosen, support or "full"
+        return chosen, support or "full", declared
     if profile not in get_args(Profile):
         raise UsageError(f"{profile!r} is no profile; there is {', '.join(get_args(Profile))}")
-    if (prior is not None and chosen not in ("laplace", 1)) or support == "observed":
+    if (prior is not None and chosen not in ("laplace", 1)) or support not in (None, "full"):
         raise UsageError(f"profile {profile!r} means prior 'laplace' on full support; leave these options out")
-    return "laplace", "full"
+    return "laplace", "full", None
 
 
-def _nothing(counts: TransitionCounts, policy: CensoringPolicy) -> str:
+def _parsed_start(start: Mapping[str, Fraction | float | str]) -> dict[str, Fraction]:
+    try:
+        shares = {state: parse_fraction(share) for state, share in sorted(start.items())}
+    except ValueError as error:
+        raise UsageError(f"start: {error}") from None
+    if sum(shares.values()) != 1:
+        raise UsageError(f"the start sums to {sum(shares.values())}, not 1; give fractions such as '1/3' where needed")
+    return {state: share for state, share in shares.items() if share}
+
+
+def _nothing(counts: TransitionCounts, policy: CensoringPolicy, weighted: WeightedCounts | None) -> str:
     if not counts.n_runs:
         return "there is no run to fit a chain to"
+    if weighted is not None and counts.under(policy).starts.any():
+        return "no run that counts has a weight above zero"
     if policy == "drop":
         return f"all {counts.n_runs} runs are censored and the policy leaves them out"
     return f"all {counts.n_runs} runs were censored before their first step"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,9 @@ from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
+    from tracebridge.chain.estimate import StartName, Support
     from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.weights import WeightedCounts
     from tracebridge.states.abstraction import Abstraction
     from tracebridge.states.space import Renaming
 
@@ -58,6 +61,40 @@ def run_notes(counts: TransitionCounts, rows: RowCounts, policy: CensoringPolicy
     notes += [
         f"no run ended in {end}" for end, seen in zip(("success", "failure"), exits.tolist(), strict=True) if not seen
     ]
+    return notes
+
+
+def option_notes(
+    rows: RowCounts,
+    support: Support,
+    start: StartName | Mapping[str, Fraction],
+    weighted: WeightedCounts | None,
+    *,
+    smoothed: bool,
+) -> list[str]:
+    """What is impossible in the chain, weights, a start that is not the observed one, states that are declared only."""
+    notes = []
+    if support != "full" or not smoothed:
+        possible = support if smoothed else "observed"
+        notes.append(
+            f"only {possible} transitions are possible in this chain: verdicts such as 'never' and 'almost surely' are "
+            "relative to that"
+        )
+    if weighted is not None:
+        notes.append(
+            f"runs have weights: {weighted.counts.n_runs} runs count as {float(weighted.effective_runs):.4g} of equal "
+            "weight, and rates and rows are weighted means"
+        )
+    if start == "smoothed":
+        notes.append("the start is smoothed by the prior: runs may start in states in which none did")
+    elif start != "observed":
+        notes.append("the start was given, and is not that of the runs")
+    declared_only = rows.visits == 0
+    if declared_only.any():
+        notes.append(
+            f"declared states that no run visited: {_some(rows.states, declared_only)}; "
+            "their rows are the prior alone, and they have no label but their name"
+        )
     return notes
 
 

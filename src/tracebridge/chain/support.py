@@ -1,0 +1,165 @@
+"""DeclaredSupport: the transitions that an agent may make, as its maker declares them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+from scipy.sparse import csr_array
+
+from tracebridge.chain.counts import RowCounts
+from tracebridge.chain.document import checked_document, read_document
+from tracebridge.chain.graph import reachable
+from tracebridge.errors import FitError, Location, ModelError, Problem
+
+KIND = "declared-support"
+SCHEMA_VERSION = 1
+
+_OUTCOMES = ("success", "failure")
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSupport:
+    """The states of an agent, and which of them may follow which; a run may end from each of them.
+
+    Attributes:
+        successors: the states that may follow each state, ascending. Each is declared itself. ``success`` and
+            ``failure`` may always follow; naming them changes nothing, and they are left out here.
+
+    Raises:
+        ModelError: naming states: a successor that is not declared, an empty name, no state at all.
+    """
+
+    successors: Mapping[str, Collection[str]]
+
+    def __post_init__(self) -> None:
+        if text := [state for state, names in self.successors.items() if isinstance(names, str)]:
+            raise ModelError(f"the successors of {text[0]!r} are one text, not a list of names")
+        kept = {
+            state: tuple(sorted({name for name in self.successors[state] if name not in _OUTCOMES}))
+            for state in sorted(self.successors)
+        }
+        problems = [f"{name!r} cannot be the name of a state" for name in kept if not name or name in _OUTCOMES]
+        problems += [
+            f"{name!r} follows {state!r} but is not declared itself; give its successors, [] if it only ends runs"
+            for state, names in kept.items()
+            for name in names
+            if name not in kept
+        ]
+        if not kept:
+            problems.append("no state is declared")
+        if problems:
+            raise ModelError("; ".join(problems[:_SHOWN]), location=Location(field="successors"))
+        object.__setattr__(self, "successors", MappingProxyType(kept))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.successors.items()))
+
+    def __repr__(self) -> str:
+        n_edges = sum(map(len, self.successors.values()))
+        return f"<DeclaredSupport of {len(self.successors)} states and {n_edges} transitions>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document ``declared-support``."""
+        successors = {state: list(names) for state, names in self.successors.items()}
+        return {"kind": KIND, "schema_version": SCHEMA_VERSION, "successors": successors}
+
+    @classmethod
+    def from_dict(cls, data: Any, path: str | None = None) -> DeclaredSupport:
+        """Read `to_dict`'s document; ``kind`` and ``schema_version`` may be left out. Raises ModelError, with field."""
+        if isinstance(data, Mapping):
+            data = {"kind": KIND, "schema_version": SCHEMA_VERSION, **data}
+        document = checked_document(data, _Document, kind=KIND, version=SCHEMA_VERSION, path=path)
+        try:
+            return cls(successors=document.successors)
+        except ModelError as error:
+            place = Location(path=path, field="successors")
+            raise ModelError([Problem(location=place, message=p.message) for p in error.problems]) from error
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    schema_version: int
+    successors: dict[str, list[str]]
+
+
+def read_declared_support(path: str | Path) -> DeclaredSupport:
+    """Read a declared graph from a file, JSON or, where its name ends so, TOML.
+
+    In TOML::
+
+        [successors]
+        plan = ["search", "answer"]
+        search = ["search", "answer"]
+        answer = []
+
+    Raises:
+        ModelError: with place and field.
+    """
+    if Path(path).suffix.lower() != ".toml":
+        return DeclaredSupport.from_dict(read_document(path), str(path))
+    place = Location(path=str(path))
+    if not Path(path).exists():
+        raise ModelError("there is no such file", location=place)
+    try:
+        data = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ModelError(f"not TOML: {error}", location=place) from error
+    except RecursionError:
+        raise ModelError("nested too deeply", location=place) from None
+    return DeclaredSupport.from_dict(data, str(path))
+
+
+def declared_rows(rows: RowCounts, declared: DeclaredSupport, *, unseen_states: bool) -> tuple[RowCounts, csr_array]:
+    """Rows over the declared states, and the declared entries of each as the stored entries of a matrix.
+
+    Args:
+        rows: counts of states that were visited.
+        declared: the graph.
+        unseen_states: also have the states that were never visited but can follow visited ones.
+
+    Returns:
+        The rows, and CSR of shape (m, m + 2) whose stored entries are what may follow, both outcomes included.
+
+    Raises:
+        FitError: listing the transitions and states that were observed and are not declared.
+    """
+    successors = declared.successors
+    _require_declared(rows, successors)
+    position = {name: i for i, name in enumerate(successors)}
+    pairs = [(position[state], position[name]) for state, names in successors.items() for name in names]
+    sources, targets = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = csr_array((np.ones(len(pairs)), (sources, targets)), shape=(len(position),) * 2)
+    seen = np.zeros(len(position), dtype=np.bool_)
+    seen[[position[name] for name in rows.states]] = True
+    kept = reachable(graph, seen) if unseen_states else seen
+    names = tuple(name for name, keep in zip(successors, kept.tolist(), strict=True) if keep)
+    m = len(names)
+    entries = graph[np.flatnonzero(kept)][:, np.flatnonzero(kept)].tocoo()
+    own, following = entries.coords
+    both = np.repeat(np.arange(m), 2), np.tile([m, m + 1], m)
+    coordinates = (np.concatenate([own, both[0]]), np.concatenate([following, both[1]]))
+    allowed = csr_array((np.ones(len(coordinates[0])), coordinates), shape=(m, m + 2))
+    return rows.extended(names), allowed
+
+
+def _require_declared(rows: RowCounts, successors: Mapping[str, Collection[str]]) -> None:
+    problems = [f"state {name!r} was visited and is not declared" for name in rows.states if name not in successors]
+    m = len(rows.states)
+    entries = rows.counts.tocoo()
+    for i, j, n in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
+        source = rows.states[i]
+        if source in successors and j < m and rows.states[j] in successors and rows.states[j] not in successors[source]:
+            problems.append(f"{source!r} -> {rows.states[j]!r} was observed and is not declared (count {n})")
+    if problems:
+        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+        hint = "declare them, or correct the map from steps to states"
+        listed = "; ".join([*problems[:_SHOWN], *more])
+        raise FitError(Problem(location=Location(), message=f"the runs leave the declared graph: {listed}", hint=hint))
