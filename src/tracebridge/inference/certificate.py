@@ -1,0 +1,265 @@
+"""Certificate: whether a first-order chain with fixed probabilities describes a corpus; numbers with their meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from tracebridge.errors import Location, ModelError
+from tracebridge.inference.localisation import Departure, StateShare
+from tracebridge.inference.published_rule import PaperProfile
+from tracebridge.inference.resolution import POWER
+
+KIND = "certificate"
+SCHEMA_VERSION = 1
+
+#: ``accept``: not rejected, and effects of the size that was asked for would have been seen. ``inconclusive``: not
+#: rejected, but they could have been missed.
+CertificateVerdict = Literal["accept", "reject", "inconclusive"]
+
+#: Printed with every certificate.
+IDENTITY = (
+    "The probability of success and the mean time to absorption of a chain fitted without a prior equal the pass rate "
+    "and the mean length of the runs by construction, whatever the runs are: their agreement validates nothing."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceEffects:
+    """Effects that a corpus must be able to show before its chain is accepted.
+
+    Attributes:
+        gap: between the chain's and the true probability to have succeeded, or failed, within some number of steps.
+        nats: information about the next step that a context adds to the state, per step: a remembered previous state
+            that decides one step in six among five others is about 0.05.
+    """
+
+    gap: float = 0.1
+    nats: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticResult:
+    """One statistic of the certificate.
+
+    Attributes:
+        name: ``first passage``, ``previous state``, ``step time``, ``dwell``, or ``between halves``.
+        value: a gap of probabilities for ``first passage``, a standardised deviance for the others.
+        p: bootstrap p-value of this statistic alone.
+        z: value, standardised by its mean and deviation over the replicates.
+        effect: ``gap``: the value itself; ``nats``: information per step that the context adds, bias removed.
+        unit: ``gap`` or ``nats``.
+        resolution: the smallest effect that this corpus would show, in the joint test, with a probability of 0.8; None
+            where the statistic cannot vary.
+        g2: likelihood ratio; None for ``first passage``. g2_expected: its mean given the margins.
+        n_events: steps that it rests on; runs with a known end for ``first passage``.
+    """
+
+    name: str
+    value: float
+    p: float
+    z: float
+    effect: float
+    unit: Literal["gap", "nats"]
+    resolution: float | None
+    g2: float | None
+    g2_expected: float | None
+    n_events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CovariateResult:
+    """Whether runs differ by a covariate, by permutation; holds whatever the chain is.
+
+    Attributes:
+        covariate: its name. n_runs: runs that have a value. n_values: distinct values.
+        over: what was permuted: runs, whole tasks, or runs within each task.
+        p: of the larger of both statistics; None where nothing can differ. p_holm: adjusted for all covariates.
+        p_path, p_outcome: of what follows a state, and of the outcome, each alone.
+        nats_path: information per step about what follows. nats_outcome: per completed run about the outcome.
+    """
+
+    covariate: str
+    n_runs: int
+    n_values: int
+    over: str
+    p: float | None
+    p_holm: float | None
+    p_path: float | None
+    p_outcome: float | None
+    nats_path: float
+    nats_outcome: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveDeparture:
+    """The largest gap between observed and fitted curves.
+
+    Attributes:
+        outcome: ``success`` or ``failure``. step: d. observed: estimate of the probability to have ended so within d
+            steps, by Aalen and Johansen. fitted: the same by the refitted chain.
+    """
+
+    outcome: str
+    step: int
+    observed: float
+    fitted: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitFigures:
+    """The chain that is used downstream, beside the corpus; no test.
+
+    Attributes:
+        pass_rate: successes among completed runs; None without any. mean_length: steps of completed runs.
+        reliability: R_inf of the fitted chain; None where runs need not end. mean_time: its MTTA.
+        gap: largest difference of the fitted chain's curves to the observed ones. What it has beyond the gap of the
+            statistic ``first passage`` is the fit's own prior, support and censoring policy.
+    """
+
+    pass_rate: float | None
+    mean_length: float | None
+    reliability: float | None
+    mean_time: float | None
+    gap: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """The audit of a fitted chain.
+
+    The null hypothesis: runs are independent draws from one first-order chain with fixed probabilities over these
+    states, cut as the corpus was. It is tested by parametric bootstrap: the corpus is drawn anew from the chain with a
+    prior of mass one a row, which is refitted to each replicate. ``p`` is that of the largest standardised statistic.
+
+    Attributes:
+        p: joint p-value. level: what p is compared with; also the p-values of covariates after Holm's adjustment, which
+            keep apart from ``p``, so that asking for more covariates cannot turn a rejection into an acceptance. The
+            chance of a false rejection is at most ``level`` for the chain and as much again for all covariates.
+        replicates, seed: of bootstrap and permutations.
+        held_out: the chain was fitted to one half of the tasks, and judged on the other.
+        runs: by outcome, of the corpus that is judged. n_states: transient states. n_events: steps of which it was seen
+            what followed.
+        effects: what must be resolved for an acceptance.
+        statistics, covariates: see there. curve: the largest gap. shares, departures: where the corpus departs most.
+        figures: the chain that is used downstream. paper: the published rule beside it.
+        notes: what the reader must know, one sentence each.
+    """
+
+    p: float
+    level: float
+    replicates: int
+    seed: int
+    held_out: bool
+    runs: dict[str, int]
+    n_states: int
+    n_events: int
+    effects: ReferenceEffects
+    statistics: tuple[StatisticResult, ...]
+    covariates: tuple[CovariateResult, ...]
+    curve: CurveDeparture
+    shares: tuple[StateShare, ...]
+    departures: tuple[Departure, ...]
+    figures: FitFigures
+    paper: PaperProfile
+    notes: tuple[str, ...]
+
+    @property
+    def verdict(self) -> CertificateVerdict:
+        """Follows from the numbers."""
+        return _judge(self)[0]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, one sentence each."""
+        return _judge(self)[1]
+
+    def __getitem__(self, name: str) -> StatisticResult:
+        for statistic in self.statistics:
+            if statistic.name == name:
+                return statistic
+        raise KeyError(name)
+
+    @property
+    def mark(self) -> str | None:
+        """A few words to stand beside every number of a chain that is not accepted; None for one that is."""
+        if self.verdict == "accept":
+            return None
+        return "chain rejected" if self.verdict == "reject" else "chain not certified"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document ``certificate``."""
+        body = msgspec.json.decode(msgspec.json.encode(self))
+        return {
+            "kind": KIND,
+            "schema_version": SCHEMA_VERSION,
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "identity": IDENTITY,
+            **body,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any, path: str | None = None) -> Certificate:
+        """Read `to_dict`'s document. Raises ModelError, naming the field, for anything else."""
+        place = Location(path=path)
+        if not isinstance(data, dict) or data.get("kind") != KIND:
+            raise ModelError(f"this is no document {KIND!r}", location=place)
+        version = data.get("schema_version")
+        if version != SCHEMA_VERSION or isinstance(version, bool):
+            message = f"version {str(version)[:80]} of {KIND!r} is unknown, {SCHEMA_VERSION} is known"
+            raise ModelError(message, location=Location(path=path, field="schema_version"))
+        body = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        try:
+            certificate = msgspec.convert(body, cls, strict=True)
+        except msgspec.ValidationError as error:
+            raise ModelError(str(error), location=place) from error
+        written = certificate.to_dict()
+        for key in {*written, *data}:
+            if key != "reasons" and written.get(key) != data.get(key):  # wording may change from version to version
+                message = f"{key} does not follow from the other fields" if key in written else f"{key!r} is unknown"
+                raise ModelError(message, location=Location(path=path, field=str(key)[:80]))
+        return certificate
+
+    def __repr__(self) -> str:
+        return f"<Certificate: {self.verdict}, p = {self.p:.3g}, {sum(self.runs.values())} runs>"
+
+
+def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...]]:
+    level = certificate.level
+    rejections = []
+    if certificate.p <= level:
+        worst = [s.name for s in certificate.statistics if s.p <= level]
+        named = f": {', '.join(worst)}" if worst else ""
+        rejections.append(f"the runs are not those of a first-order chain (p = {certificate.p:.3g}{named})")
+    rejections += [
+        f"runs differ by {result.covariate} (adjusted p = {result.p_holm:.3g})"
+        for result in certificate.covariates
+        if result.p_holm is not None and result.p_holm <= level
+    ]
+    if rejections:
+        return "reject", tuple(rejections)
+    able = [(s, s.resolution) for s in certificate.statistics if s.resolution is not None]
+    if not able:
+        return "inconclusive", ("there is nothing in these runs that could contradict a first-order chain",)
+    missed = []
+    for statistic, resolution in able:
+        wanted = getattr(certificate.effects, statistic.unit)
+        if resolution > wanted:
+            missed.append(
+                f"{statistic.name}: an effect of {wanted:g} {_UNITS[statistic.unit]} would be missed in more than "
+                f"{1 - POWER:.0%} of such corpora; {resolution:.2g} would be seen"
+            )
+    if missed:
+        return "inconclusive", (f"nothing contradicts a first-order chain (p = {certificate.p:.3g})", *missed)
+    seen = ", ".join(f"{resolution:.2g} {_UNITS[s.unit]} ({s.name})" for s, resolution in able)
+    reason = (
+        f"nothing contradicts a first-order chain (p = {certificate.p:.3g}), and in at least {POWER:.0%} of such "
+        f"corpora these effects would: {seen}"
+    )
+    return "accept", (reason,)
+
+
+_UNITS = {"gap": "in probability", "nats": "nats a step"}

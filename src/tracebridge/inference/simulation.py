@@ -1,0 +1,123 @@
+"""Corpora drawn from a fitted chain, with the censoring of the real one, counted as they are drawn.
+
+All runs take their steps together; paths are never stored. What a step needs to know of its past is the state before
+it, the time, and the length of the stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracebridge.inference.event_counts import EventCounts
+from tracebridge.inference.path_tables import CENSORED, FAILURE, STEP_BINS, SUCCESS, PathTables, step_bin
+from tracebridge.inference.smoothed_chain import SmoothedChain, censoring_hazard
+from tracebridge.states.features import OUTCOMES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: About so many events are kept before they are added up: 24 bytes each, and as much again to sort them.
+_BLOCK_EVENTS = 2_000_000
+#: No drawn run goes on beyond this many times the longest real one, or this many steps.
+_LONGEST_TIMES, _LONGEST_STEPS = 20, 1_000
+
+
+class Simulation:
+    """Draws corpora like those given, from the one chain that is estimated from all of them.
+
+    Args:
+        corpora: tables of one corpus each, over the same states; each is replicated with its number of runs. Runs that
+            were cut before their first step tell nothing and are left out.
+
+    Attributes:
+        n_stopped: drawn runs that were stopped because they were far longer than any real one.
+    """
+
+    def __init__(self, corpora: Sequence[PathTables]) -> None:
+        pooled = corpora[0]
+        for other in corpora[1:]:
+            pooled += other
+        self._m = pooled.n_states
+        self._sampler = SmoothedChain(pooled).sampler()
+        self._hazard = censoring_hazard(pooled)
+        self._max_steps = max(_LONGEST_TIMES * int(pooled.longest[0]), _LONGEST_STEPS)
+        self._n_runs = [int(corpus.starts.sum() + corpus.ends[0, [SUCCESS, FAILURE], 0].sum()) for corpus in corpora]
+        self._events_of_run = max(int(pooled.clock.totals[0]) / max(sum(self._n_runs), 1), 1.0)
+        self.n_stopped = 0
+
+    def replicates(self, number: int, seed: np.random.SeedSequence) -> Iterator[tuple[PathTables, ...]]:
+        """So many replicates of each corpus, some of them side by side at a time."""
+        cells = (self._m + 1) * self._m * (self._m + 2)
+        together = max(1, min(int(_BLOCK_EVENTS / (self._events_of_run * max(sum(self._n_runs), 1))), 2**61 // cells))
+        firsts = range(0, number, together)
+        for first, child in zip(firsts, seed.spawn(len(firsts)), strict=True):
+            rng = np.random.default_rng(child)
+            yield tuple(self._draw(min(together, number - first), n_runs, rng) for n_runs in self._n_runs)
+
+    def _draw(self, g: int, n_runs: int, rng: np.random.Generator) -> PathTables:
+        """``g`` corpora of so many runs, some runs at a time if even one corpus is large."""
+        corpora = np.repeat(np.arange(g), n_runs)
+        block = max(1, int(_BLOCK_EVENTS / self._events_of_run))
+        total = self._draw_runs(corpora[:block], g, rng)
+        for first in range(block, len(corpora), block):
+            total += self._draw_runs(corpora[first : first + block], g, rng)
+        return total
+
+    def _draw_runs(self, corpora: NDArray[np.int64], g: int, rng: np.random.Generator) -> PathTables:
+        """One run for each entry of ``corpora``, which says whose it is."""
+        m, bins = self._m, len(STEP_BINS)
+        state = self._sampler.starts(len(corpora), rng)
+        instantly = state >= m
+        ends = [_by_corpus(corpora[instantly], state[instantly] - m, g)]
+        corpora, state = corpora[~instantly], state[~instantly]
+        starts = np.bincount(corpora * m + state, minlength=g * m).reshape(g, m)
+        before, stay = np.full(len(state), m), np.zeros(len(state), dtype=np.int64)
+        keys: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
+        time = 0
+        while len(state):
+            after = self._sampler.following(state, rng)
+            going = after < m
+            cut = self._cut(going, time + 1, rng)
+            contexts = (
+                corpora * (m + 1) + before,
+                corpora * bins + step_bin(np.array(time)),
+                corpora * bins + step_bin(stay),
+            )
+            event = state * (m + 2) + after
+            for column, context in zip(keys, contexts, strict=True):
+                column.append((context * (m * (m + 2)) + event)[~cut])
+            outcome = np.where(cut, CENSORED, after - m)
+            going &= ~cut
+            ends.append(_by_corpus(corpora[~going], outcome[~going], g))
+            stay = np.where(after == state, stay + 1, 0)[going]
+            corpora, before, state = corpora[going], state[going], after[going]
+            time += 1
+        sizes = (m + 1, bins, bins)
+        tables = [
+            EventCounts.of_keys(
+                np.concatenate([np.empty(0, dtype=np.int64), *column]), n_corpora=g, n_contexts=size, n_states=m
+            )
+            for column, size in zip(keys, sizes, strict=True)
+        ]
+        return PathTables(
+            previous=tables[0], clock=tables[1], dwell=tables[2], starts=starts, ends=np.stack(ends, axis=2)
+        )
+
+    def _cut(self, going: NDArray[np.bool_], length: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Which of the runs that go on are cut at this length."""
+        if length >= self._max_steps:
+            self.n_stopped += int(going.sum())
+            return going.copy()
+        hazard = self._hazard[length] if length < len(self._hazard) else 0.0
+        if not hazard:
+            return np.zeros(len(going), dtype=np.bool_)
+        return going & (rng.random(len(going)) < hazard)
+
+
+def _by_corpus(corpora: NDArray[np.int64], outcomes: NDArray[np.int64], g: int) -> NDArray[np.int64]:
+    """Runs by corpus and outcome, shape (g, 3)."""
+    kinds = len(OUTCOMES)
+    return np.bincount(corpora * kinds + outcomes, minlength=g * kinds).reshape(g, kinds)
