@@ -17,8 +17,8 @@ from tracebridge.checking.storm_process import StormWorker
 from tracebridge.checking.storm_refined import RefinedStormSession
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
 from tracebridge.errors import UnsupportedError
-from tracebridge.pctl.ast import Quantile
 from tracebridge.pctl import fold_steps, parse_formula
+from tracebridge.pctl.ast import Quantile
 
 pytestmark = pytest.mark.storm
 
@@ -30,7 +30,7 @@ def worker() -> Iterator[StormWorker]:
 
 
 def chain() -> MarkovChain:
-    """0 -> 1 (1/2), 2 (3/10), 3 (1/5) and 1 -> 0 (9/10), 3 (1/10); 2 and 3 absorb. P_0(F 2) = 3/10 / (1 - 9/20) = 6/11."""
+    """A loop over s0 and s1 with the exits s2 and s3: from s0, s2 is reached with 3/10 / (1 - 9/20) = 6/11."""
     rows = [
         {1: F(1, 2), 2: F(3, 10), 3: F(1, 5)},
         {0: F(9, 10), 3: F(1, 10)},
@@ -98,6 +98,10 @@ def value(worker: StormWorker, text: str, *, exact: bool = True, of: MarkovChain
         ('A [ "s1" R "end" ]', [0, 0, 1, 1]),
         ('E [ "s1" U>=2 "s2" ]', [0, 0, 0, 0]),
         ('E [ F=2 "s2" ]', [1, 1, 1, 0]),
+        ('E [ G<=2 "end" ]', [0, 0, 1, 1]),
+        ('A [ F<=1 "end" ]', [0, 0, 1, 1]),
+        ('A [ F<=1 "s1" ]', [0, 1, 0, 0]),
+        ("A [ F<=0 true ]", [1, 1, 1, 1]),
     ],
 )
 def test_values_by_hand(worker: StormWorker, text: str, expected: list[Fraction | float | None]) -> None:
@@ -138,11 +142,12 @@ def test_chains_on_which_storm_itself_crashes_or_errs(worker: StormWorker, *, ex
     for text, first in (
         ('P=? [ F{"r"}<=2 "s1" ]', F(3, 4)),
         ('P=? [ F{"r"}>=3 "s1" ]', F(1)),
-        ('P=? [ F^{rew{"r"}<=3,rew{"q"}>=6} "s1" ]', F(1, 2)),  # 0 0 1 and 0 0 0 1, and 0 1 1
+        ('P=? [ F^{rew{"r"}<=3,rew{"q"}>=6} "s1" ]', F(3, 8)),  # s1 after two or three steps in s0
     ):
         assert first in value(worker, text, exact=exact, of=never_free)[0], text
+    free_at_last = labelled([{0: F(1, 2), 1: F(1, 2)}, {1: F(1)}], {"r": [1, 1], "q": [1, 0]})
     with pytest.raises(UnsupportedError, match="earned for ever"):
-        value(worker, 'R{"r"}=? [ C{"q"}<=2 ]', exact=exact, of=labelled([{0: F(1)}], {"r": [1], "q": [0]}))
+        value(worker, 'R{"r"}=? [ C{"q"}<=2 ]', exact=exact, of=free_at_last)
 
 
 def test_an_unfolding_beyond_the_limit_is_refused(worker: StormWorker) -> None:
@@ -182,14 +187,14 @@ def quantile_of(
 @pytest.mark.parametrize(
     ("text", "states", "start"),
     [
-        # P_0(F<=d 2) = 3/10, 3/10, 435/1000, 435/1000, 49575/100000 for d = 1, ..., 5; from 1 it is 9/10 of that at d - 1
+        # From s0, F<=d has .3, .3, .435, .435, .49575 for d = 1, ..., 5; from s1, 9/10 of that at d - 1.
         ('quantile(min B, P>0.3 [ F<=B "s2" ])', [3, 4, 0, inf], 3),
         ('quantile(min B, P>=0.3 [ F<=B "s2" ])', [1, 4, 0, inf], 3),
         ('quantile(min B, P>=6/11 [ F<=B "s2" ])', [inf, inf, 0, inf], inf),  # a limit that is not reached
         ('quantile(max B, P<=0.3 [ F<=B "s2" ])', [2, 3, None, inf], 2),
         ('quantile(max B, P<0.3 [ F<=B "s2" ])', [0, 3, None, inf], 2),
         ('quantile(max B, P>0.2 [ F{"cost"}>=B "s2" ])', [5, 6, 0, None], 5),
-        ('quantile(min B, P>0.4 [ F{"thirds"}<=B "s2" ])', [F(5, 3), 2, 0, inf], 2),
+        ('quantile(min B, P>0.4 [ F{"thirds"}<=B "s2" ])', [F(5, 3), 3, 0, inf], 2),
         ('quantile(min B, R{"steps"}>1.5 [ C<=B ])', [3, 2, inf, inf], 2),
     ],
 )

@@ -212,7 +212,7 @@ class StormSession:
 
     def _may_underflow(self, query: StormQuery) -> bool:
         """Whether a product of so many transition probabilities can leave the range of doubles."""
-        steps = query.steps if query.steps is not None else query.delay
+        steps = max(query.steps or 0, query.delay)
         return -float(np.log10(self.chain.transitions.data.min())) * steps > 300
 
     def _ask(self, question: _Question, solver: Solver) -> Numbers:

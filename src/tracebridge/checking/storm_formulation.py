@@ -37,6 +37,11 @@ class CollectedBound:
     structure: str | ast.OnePerStep | None
     bound: ast.StepBound
 
+    @property
+    def is_interval(self) -> bool:
+        """Whether it has two ends, which Storm takes as two bounds."""
+        return self.bound.lower is not None and self.bound.upper is not None
+
     def __str__(self) -> str:
         name = "rew" if self.structure is None else f'rew{{"{self.structure}"}}'
         if isinstance(self.structure, ast.OnePerStep):
@@ -191,7 +196,8 @@ def _until_query(path: ast.PathFormula) -> StormQuery:
     if path.reward_bounds:
         collected = _collected(path.reward_bounds, path.bound)
         query = StormQuery("", operands=operands, complemented=complemented, collected=collected)
-        return replace(query, formula=f'P=? [ F{query.bounds_text} "a0" ]', translated=bool(stay))
+        translated = bool(stay) or path.bound is not None or any(item.is_interval for item in collected)
+        return replace(query, formula=f'P=? [ F{query.bounds_text} "a0" ]', translated=translated)
     # Storm has no lower bound without an upper one; and before the first step of [first,last] it lets a run of
     # a1 U a0 pass through states of a0 that are not in a1 (2.0.0). With a1 true it is right.
     delay = 0 if last is not None and not stay else first
@@ -269,6 +275,9 @@ def _branching_query(operator: ast.Quantified) -> StormQuery:
     """``E`` of a path that a finite run fulfils is "with probability above zero"; ``A`` of one that such a run breaks,
     its complement."""
     path = operator.path
+    staying = _staying_query(operator)
+    if staying is not None:
+        return staying
     fulfilled = isinstance(path, ast.Next | ast.Eventually | ast.Until)
     broken = isinstance(path, ast.Next | ast.Globally | ast.WeakUntil | ast.Release)
     if not ast.is_pctl(path) or not (fulfilled if operator.quantifier == "E" else broken):
@@ -280,6 +289,26 @@ def _branching_query(operator: ast.Quantified) -> StormQuery:
         operand = ((ast.state_operand(path.operand), False),)
         return StormQuery('P=? [ X "a0" ]', operands=(operand,), steps=1, complemented=True, positive=True)
     return replace(_path_query(path), positive=True)
+
+
+def _staying_query(operator: ast.Quantified) -> StormQuery | None:
+    """``E [ G<=k a ]`` as "k steps in a have a probability above zero"; ``A [ F<=k a ]`` is its dual."""
+    match operator.quantifier, operator.path:
+        case ("E", ast.Globally(operand, bound, ())) | ("A", ast.Eventually(operand, bound, ())):
+            first, last = step_window(bound)
+            if first > 0 or last is None or last < 0 or not isinstance(operand, ast.Formula):
+                return None
+            within = ((operand, operator.quantifier == "E"),)
+            return StormQuery(
+                'P=? [ F<=0 "a0" ]',
+                operands=(within, within),
+                steps=last,
+                delay=last,
+                complemented=operator.quantifier == "A",
+                positive=True,
+            )
+        case _:
+            return None
 
 
 # ---------------------------------------------------------------- as text

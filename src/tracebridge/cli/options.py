@@ -121,7 +121,7 @@ def checking(command: F) -> F:
             "constants",
             multiple=True,
             metavar="NAME=VALUE,...",
-            help="Values of constants of the property file.",
+            help="Values of constants of the property file; with check also ranges, such as d=1:50 or p=0.1:0.2:0.9.",
         ),
         click.option(
             "--time-limit",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracebridge.agreement import Agreement
 from tracebridge.pctl import explain
 from tracebridge.report.results import ASSUMPTIONS, POLICIES
-from tracebridge.report.table import property_name, verdict_columns, verdict_rows
+from tracebridge.report.table import listing_lines, property_name, verdict_columns, verdict_rows
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def _properties(agreements: Sequence[Agreement], engines: Mapping[str, str], *, 
         notes = [note.text for result in agreement.results for note in result.notes]
         for reason in dict.fromkeys([*([agreement.reason] if agreement.reason else []), *notes]):
             remarks.append(f"{text}: {escape(reason)}")
+        if listed := listing_lines(agreement, name):
+            remarks.append(f"{text} lists: {escape('; '.join(line.strip() for line in listed))}")
     yield _list(remarks)
 
 

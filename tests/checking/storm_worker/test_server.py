@@ -154,6 +154,27 @@ def test_evaluation_checks_its_request(pipes: Pipes) -> None:
     assert "gave no result" in reply.message  # Storm's None
 
 
+def test_what_a_formula_may_need_besides_the_chain(pipes: Pipes) -> None:
+    assert pipes.ask(model()) == Loaded()
+    last, both = pack_mask(np.array([False, True])), pack_mask(np.array([True, True]))
+    ones = np.array([1.0, 1.0, 0.0]).tobytes()
+    for request, expected in (
+        (Evaluate(0, 'P=? [ F (X "a2") ]', "elimination", [both, both, last]), [1, 1]),
+        (Evaluate(0, 'R{"v0"}=? [ C<=2 ]', "elimination", [], [ones], leaving=last), [2, 1]),
+        (Evaluate(0, 'R{"v1"}=? [ I=1 ]', "elimination", [], [ones, np.array([5.0, 7, 9]).tobytes()], last), [7, 9]),
+        (Evaluate(0, 'P=? [ F{"v0"}<=0 "a0" ]', "elimination", [last], [ones], bounded=True), [0, 1]),
+        (Evaluate(0, 'P=? [ F{"v0"}>=2 "a0" ]', "elimination", [last], [ones], last, bounded=True), [0, 0]),
+        (
+            Evaluate(0, 'P=? [ F "a0" || F "a1" ]', "elimination", [last, last], [ones], conditional=True),
+            [1, 1],
+        ),
+        (Evaluate(0, 'P=? [ F "init" ]', "elimination", []), [1, 0]),  # nothing of the above stays
+    ):
+        reply = pipes.ask(request)
+        assert isinstance(reply, Values), reply
+        assert np.frombuffer(reply.values).tolist() == expected, request
+
+
 def test_a_message_that_is_too_long_ends_the_process(doomed: Pipes) -> None:
     os.write(doomed.requests, LENGTH.pack(MAX_MESSAGE + 1))
     assert doomed.process.wait(timeout=30) == 1
