@@ -10,6 +10,7 @@ from tracebridge.cli.check import check
 from tracebridge.cli.meta import doctor, schema
 from tracebridge.cli.props import props
 from tracebridge.cli.traces import traces
+from tracebridge.cli.whatif import whatif
 from tracebridge.version import __version__
 
 _EPILOG = """\b
@@ -27,5 +28,5 @@ def app() -> None:
     """
 
 
-for _verb in (demo, assess, traces, fit, show, sample, export, props, check, schema, doctor):
+for _verb in (demo, assess, traces, fit, show, sample, export, props, check, whatif, schema, doctor):
     app.add_command(_verb)

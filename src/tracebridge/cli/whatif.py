@@ -1,0 +1,267 @@
+"""``tracebridge whatif``: what a local change of a chain does to its reliability and to every property."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracebridge.cli.console import emit, print_table, progress_line, say, write
+from tracebridge.cli.options import checking, common, parse_constants
+
+if TYPE_CHECKING:
+    from tracebridge.agreement import Agreement
+    from tracebridge.chain import MarkovChain
+    from tracebridge.chain.edit import RowChange
+    from tracebridge.checking.models import Model
+    from tracebridge.closedform.sensitivity import Effect, NormBound, RowLeverage
+
+_SHOWN_ROWS = 15
+
+
+@click.command()
+@click.argument("chain")
+@click.option(
+    "--redirect",
+    "redirects",
+    multiple=True,
+    metavar="STATE:SHARE->TARGET",
+    help="Send this share of a state's transitions to another state or outcome, as in tool_error:0.3->fallback; with "
+    "STATE->SUCCESSOR:SHARE->TARGET only of those to one successor. May be given more than once; every share is of the "
+    "row as it is.",
+)
+@click.option(
+    "--d", "budget", type=click.IntRange(min=0), default=10, show_default=True, help="The step budget d of R(d)."
+)
+@click.option(
+    "--property", "properties", metavar="FILE", help="Also check this property file on both chains with the engines."
+)
+@checking
+@common
+def whatif(
+    chain: str,
+    redirects: tuple[str, ...],
+    budget: int,
+    properties: str | None,
+    engines: tuple[str, ...],
+    exact: bool,
+    constants: tuple[str, ...],
+    time_limit: float | None,
+    as_json: bool,
+    seed: int,  # noqa: ARG001
+) -> int:
+    """Show what redirecting transitions of CHAIN would change, exactly and to first order.
+
+    R_inf is the probability of success, R(d) that of success within d steps, MTTA the mean number of steps of a run.
+    Without --redirect the states are ranked by how much a change of their transitions would matter.
+    """
+    from tracebridge.chain.edit import edited, parse_redirection, row_changes
+    from tracebridge.checking.models import read_model
+
+    model = read_model(chain)
+    head = {"kind": "tracebridge-whatif", "schema_version": 1, "model": chain, "exact": exact, "d": budget}
+    if not redirects:
+        if properties is not None:
+            raise click.UsageError("--property needs a --redirect to compare with")
+        ranking = _ranking(model.chain, exact=exact)
+        if as_json:
+            emit({**head, "ranking": [_row_document(row) for row in ranking]})
+        else:
+            _print_ranking(ranking)
+        return 0
+    moves = [parse_redirection(text, model.chain) for text in redirects]
+    changes = row_changes(model.chain, moves)
+    effects, bound = _effects(model.chain, changes, budget, exact=exact)
+    after = edited(model.chain, changes)
+    checked: list[tuple[Agreement, Agreement]] = []
+    if properties is not None:
+        checked = _checked(model, after, properties, engines, exact=exact, constants=constants, time_limit=time_limit)
+    code = _exit_code(checked)
+    if as_json:
+        from tracebridge.checking.result import number_to_json
+
+        emit(
+            {
+                **head,
+                "redirections": [str(move) for move in moves],
+                "changes": {
+                    change.state: {name: number_to_json(value) for name, value in change.by.items()}
+                    for change in changes
+                },
+                "effects": {name: _effect_document(effect) for name, effect in effects.items()},
+                "norm_bound": {
+                    "value": None if bound.value is None else number_to_json(bound.value),
+                    "smallness": number_to_json(bound.smallness),
+                    "reason": bound.reason,
+                },
+                "properties": [{"before": old.to_dict(), "after": new.to_dict()} for old, new in checked],
+                "exit_code": code,
+            }
+        )
+        return code
+    _print_effects(effects, bound, budget)
+    if checked:
+        _print_properties(checked)
+    return code
+
+
+# ---------------------------------------------------------------- computing
+
+
+def _effects(
+    chain: MarkovChain, changes: Sequence[RowChange], budget: int, *, exact: bool
+) -> tuple[dict[str, Effect], NormBound]:
+    from tracebridge.chain import AbsorbingChain
+    from tracebridge.closedform.sensitivity import mean_time_effect, norm_bound, reliability_effect
+
+    form = AbsorbingChain(chain=chain)
+    effects = {
+        "R_inf": reliability_effect(form, changes, exact=exact),
+        "R_d": reliability_effect(form, changes, d=budget, exact=exact),
+        "MTTA": mean_time_effect(form, changes, exact=exact),
+    }
+    return effects, norm_bound(form, changes, exact=exact)
+
+
+def _ranking(chain: MarkovChain, *, exact: bool) -> list[RowLeverage]:
+    from tracebridge.closedform.sensitivity import reliability_gradient
+
+    return reliability_gradient(chain, exact=exact).ranking()
+
+
+def _checked(
+    model: Model,
+    after: MarkovChain,
+    properties: str,
+    engines: tuple[str, ...],
+    *,
+    exact: bool,
+    constants: tuple[str, ...],
+    time_limit: float | None,
+) -> list[tuple[Agreement, Agreement]]:
+    """Every property on the chain before and after the change."""
+    from dataclasses import replace
+
+    from tracebridge.agreement import compare
+    from tracebridge.checking import ENGINE_NAMES, CheckResult
+    from tracebridge.checking.models import model_for
+    from tracebridge.checking.run import iter_check
+    from tracebridge.pctl import read_properties
+
+    file = read_properties(Path(properties) if properties != "-" else "-")
+    values = parse_constants(constants)
+    names = engines or tuple(ENGINE_NAMES)
+    found = []
+    with progress_line() as progress:
+        for chain in (model.chain, after):
+            results: list[CheckResult] = []
+            fitting = model_for(replace(model, chain=chain), file)
+            for result in iter_check(
+                fitting, file, engines=names, exact=exact, constants=values, time_limit=time_limit
+            ):
+                progress(f"{result.engine}: {result.property.name or result.property.text}")
+                results.append(result)
+            found.append(compare(results))
+    return list(zip(*found, strict=True))
+
+
+def _exit_code(checked: Sequence[tuple[Agreement, Agreement]]) -> int:
+    """That of the verdicts on the changed chain, and of engines that disagree or fail on either."""
+    from tracebridge.agreement import worst_exit_code
+
+    codes = [new.exit_code for _, new in checked] + [old.exit_code for old, _ in checked if old.exit_code != 1]
+    return worst_exit_code(codes)
+
+
+# ---------------------------------------------------------------- showing
+
+
+def _print_effects(effects: dict[str, Effect], bound: NormBound, budget: int) -> None:
+    names = {"R_inf": "R_inf", "R_d": f"R({budget})", "MTTA": "MTTA (steps)"}
+    print_table(
+        ["", "before", "after", "change", "first order"],
+        [
+            [
+                names[key],
+                *map(_number, (effect.before, effect.after)),
+                _signed(effect.change),
+                _signed(effect.first_order),
+            ]
+            for key, effect in effects.items()
+        ],
+    )
+    if bound.value is None:
+        say(f"norm bound on the change of R_inf: none ({bound.reason})")
+    else:
+        empty = ", which says nothing" if bound.value >= 1 else ""
+        say(f"norm bound on the change of R_inf: {_number(bound.value)}{empty} (loose; the change above is exact)")
+
+
+def _print_properties(checked: Sequence[tuple[Agreement, Agreement]]) -> None:
+    from tracebridge.report.table import property_name, verdict_columns, verdict_rows
+
+    for title, agreements in (("before", [old for old, _ in checked]), ("after", [new for _, new in checked])):
+        write("")
+        print_table(verdict_columns(agreements), verdict_rows(agreements), title=title)
+    for position, (old, new) in enumerate(checked, start=1):
+        if old.verdict is not new.verdict:
+            say(f"{property_name(new, position)}: {old.verdict} before, {new.verdict} after")
+        for when, agreement in (("before", old), ("after", new)):
+            if agreement.agree is False:
+                say(f"{property_name(agreement, position)}, {when}: THE ENGINES DISAGREE by {agreement.gap}")
+            elif agreement.reason:
+                say(f"{property_name(agreement, position)}, {when}: {agreement.reason}")
+
+
+def _print_ranking(ranking: Sequence[RowLeverage]) -> None:
+    write("Where a change of transitions would move R_inf most, to first order:")
+    print_table(
+        ["state", "visits", "leverage", "per share redirected to", "gain", "and to", "loss"],
+        [
+            [
+                row.state,
+                _number(row.visits),
+                _number(row.leverage),
+                row.best,
+                _signed(row.gain),
+                row.worst,
+                _signed(row.loss),
+            ]
+            for row in ranking[:_SHOWN_ROWS]
+        ],
+    )
+    if len(ranking) > _SHOWN_ROWS:
+        say(f"and {len(ranking) - _SHOWN_ROWS} more states; --json has them all")
+
+
+def _number(value: float | Fraction) -> str:
+    from tracebridge.report.table import format_number
+
+    return format_number(value, 6)
+
+
+def _signed(value: float | Fraction) -> str:
+    return ("+" if value > 0 else "") + _number(value)
+
+
+def _effect_document(effect: Effect) -> dict[str, Any]:
+    from tracebridge.checking.result import number_to_json
+
+    return {name: number_to_json(getattr(effect, name)) for name in ("before", "after", "change", "first_order")}
+
+
+def _row_document(row: RowLeverage) -> dict[str, Any]:
+    from tracebridge.checking.result import number_to_json
+
+    return {
+        "state": row.state,
+        "visits": number_to_json(row.visits),
+        "leverage": row.leverage,
+        "best": row.best,
+        "gain": number_to_json(row.gain),
+        "worst": row.worst,
+        "loss": number_to_json(row.loss),
+    }
