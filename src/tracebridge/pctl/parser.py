@@ -319,8 +319,8 @@ class _Remarks:
         if not text.startswith("//@"):
             self.comments.append(text.rstrip())
             return
-        key, _, value = text[3:].strip().partition(" ")
-        value = value.strip()
+        key, *rest = text[3:].split(maxsplit=1) or [""]
+        value = " ".join(rest[0].splitlines()).strip() if rest else ""  # Unicode has more line ends
         if key in _ONE_WORD_KEYS and len(words := value.split(maxsplit=1)) > 1:
             value = words[0]
             self.comments.append(f"// {words[1]}")
