@@ -214,6 +214,16 @@ def test_doubles_leave_a_tie_open_and_rationals_decide_it(worker: StormWorker) -
     assert (found.lower[0], found.upper[0], start.value) == (3, 3, 3)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_quantile_beyond_a_long_search_is_refused(worker: StormWorker, *, exact: bool) -> None:
+    model = sticky(1 - F(1, 10**9))
+    session = StormSession(model, exact=exact, worker=worker)
+    asked = fold_steps(parse_formula('quantile(max B, P>=0.4 [ G<=B "s" ])'))
+    assert isinstance(asked, Quantile)
+    with pytest.raises(UnsupportedError, match="without an end"):
+        session.evaluate_quantile(asked, truth_on(model), [F(1), F(0), F(0)])
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from tracebridge.checking.storm_formulation import (
     parts_of,
     storm_formulation,
 )
+from tracebridge.checking.storm_numbers import entries_of, rational_of, reward_numbers
 from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
 from tracebridge.checking.storm_quantile import quantiles
 from tracebridge.checking.storm_rewards import WholeBounds, step_rewards, structure_name, whole_bounds
@@ -37,8 +38,7 @@ from tracebridge.pctl.printer import format_formula
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
-    from tracebridge.chain.rational import RationalVector
+    from tracebridge.chain.markov import MarkovChain
     from tracebridge.checking.storm_worker.protocol import Numbers, Solver
     from tracebridge.closedform.enclosure import Enclosure
 
@@ -187,7 +187,7 @@ class StormSession:
         numbers = self._ask(question, "exact")
         if query.delay:
             numbers = self._ask_delayed(query, question, numbers, "exact")
-        return EnclosureVector.from_fractions([_rational(text) for text in numbers])
+        return EnclosureVector.from_fractions([rational_of(text) for text in numbers])
 
     def _roughly(self, query: StormQuery, question: _Question, choice: SolverChoice) -> EnclosureVector:
         error, solver = choice.relative_error, choice.solver
@@ -249,9 +249,9 @@ class StormSession:
             model=self._id,
             indptr=chain.transitions.indptr.astype("<i8").tobytes(),
             indices=chain.transitions.indices.astype("<i8").tobytes(),
-            values=_entries(chain, exact=self.exact),
+            values=entries_of(chain, exact=self.exact),
             initial=protocol.pack_mask(chain.initial > 0),
-            rewards=[_reward_numbers(structure, exact=self.exact) for structure in chain.rewards.values()],
+            rewards=[reward_numbers(structure, exact=self.exact) for structure in chain.rewards.values()],
             forget=self._worker.take_forgotten(),
         )
         reply = self._worker.request(message, time_limit=self._time_limit)
@@ -331,28 +331,3 @@ class StormSession:
     def _truths(self, numbers: Numbers) -> Mask:
         """Truth values, which come as doubles in either arithmetic."""
         return np.asarray(protocol.unpack_doubles(numbers) == 1, dtype=np.bool_)
-
-
-def _entries(chain: MarkovChain, *, exact: bool) -> Numbers:
-    """The stored entries of P; exact ones in the same places as the doubles."""
-    if not exact:
-        doubles: bytes = chain.transitions.data.astype("<f8").tobytes()
-        return doubles
-    matrix = chain.exact_transitions()
-    bottoms = matrix.denominators[matrix.row_of_entry].tolist()
-    return [protocol.pack_rational(Fraction(a, b)) for a, b in zip(matrix.numerators.tolist(), bottoms, strict=True)]
-
-
-def _reward_numbers(structure: RewardStructure, *, exact: bool) -> protocol.RewardNumbers:
-    def numbers(doubles: NDArray[np.float64], rationals: RationalVector | None) -> Numbers:
-        if not exact:
-            return doubles.astype("<f8").tobytes()
-        fractions = rationals.to_fractions() if rationals else [Fraction(value) for value in doubles.tolist()]
-        return [protocol.pack_rational(value) for value in fractions]
-
-    action = None if structure.action is None else numbers(structure.action, structure.exact_action)
-    return protocol.RewardNumbers(state=numbers(structure.state, structure.exact_state), action=action)
-
-
-def _rational(text: Any) -> Fraction | float:
-    return float("inf") if text == "inf" else protocol.unpack_rational(text)

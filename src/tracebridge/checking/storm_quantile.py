@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 Ask = Callable[[ast.Operator], EnclosureVector]
 
-#: No quantile takes more questions than this, nor one with a larger bound.
+#: No quantile takes more questions than this.
 MAX_QUESTIONS = 500
-MAX_COUNT = 2**16
+
+#: The search goes up to such a number of steps, or of units of a reward, which Storm follows one by one; in rationals,
+#: whose digits grow with every step, only so far.
+MAX_STEPS, MAX_UNITS, MAX_EXACT_COUNT = 2**20, 2**14, 2**10
 
 _OPPOSITE: dict[ast.Comparison, ast.Comparison] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -141,6 +144,8 @@ class _Search:
     def __init__(self, chain: MarkovChain, asked: ast.Quantile, ask: Ask, weights: Sequence[Fraction]) -> None:
         self._variable = _Variable.of(asked)
         self._ask = ask
+        on_steps = isinstance(self._variable.structure, ast.OnePerStep)
+        self._largest = MAX_STEPS if on_steps else MAX_UNITS
         threshold = asked.operator.threshold
         if threshold is None:
             raise PropertyError("a quantile needs a threshold, such as P>=0.9")
@@ -164,8 +169,8 @@ class _Search:
         self._compare_with_limit()
         count = 0
         while (np.isinf(self._high) & np.isfinite(self._low) & ~self._doubtful).any():
-            if count > MAX_COUNT:
-                raise UnsupportedError(f"Storm was asked up to a bound of {count} without an end")
+            if count > self._largest:
+                raise UnsupportedError(f"Storm was asked up to a bound of {count // 2} without an end")
             self._try(count)
             count = max(1, 2 * count)
         while (open_ := (self._low < self._high) & ~self._doubtful).any():
@@ -217,6 +222,8 @@ class _Search:
         if self._questions > MAX_QUESTIONS:
             raise UnsupportedError(f"Storm would be asked more than {MAX_QUESTIONS} questions")
         values = self._ask(operator)
+        if values.exact:
+            self._largest = MAX_EXACT_COUNT
         start = values.take(np.array(self._support)).weighted_mean(self._weights)
         return [values, EnclosureVector.from_enclosures([start])]
 
