@@ -210,8 +210,12 @@ class TestLargeCores:
 
     def test_what_is_too_entangled_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sparse_elimination, "DENSE_CORE", 20)
-        monkeypatch.setattr(krylov, "_ITERATIONS", 1)
-        with pytest.raises(EngineError, match="too hard for doubles"):
+        monkeypatch.setattr(krylov, "_ITERATIONS", 0)
+        with pytest.raises(EngineError, match="lead to one another in too many ways to be eliminated"):
+            SparseElimination(*self.mixing(1_500), max_work=100_000)  # 75,000 to read, 375,000 for all of it
+
+    def test_what_is_too_large_is_refused_before_it_is_copied(self) -> None:
+        with pytest.raises(EngineError, match="transitions are too many to be eliminated"):
             SparseElimination(*self.mixing(), max_work=1_000)
 
     @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])

@@ -21,63 +21,58 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_ALL = slice(None)
 _ENTRIES_AT_A_TIME = 1 << 15  # what the caches of a processor hold of a few arrays
 
 
 class AccurateProduct:
     """``A x`` for a matrix of non-negative doubles in CSR layout, shape (m, n).
 
-    A product ``y = A x`` is off by at most ``relative_error * y + absolute_error``.
+    A product ``y = A x`` is off by at most ``relative_error() * y + absolute_error()``.
     """
 
     def __init__(self, matrix: csr_array) -> None:
         self._matrix = matrix
 
-    @property
-    def lengths(self) -> Floats:
-        """The number of entries of each row, shape (m,)."""
-        return np.asarray(np.diff(self._matrix.indptr), dtype=np.float64)
+    def lengths(self, rows: slice = _ALL) -> Floats:
+        """The number of entries of each row."""
+        start, stop, _ = rows.indices(self._matrix.shape[0])
+        return np.asarray(np.diff(self._matrix.indptr[start : stop + 1]), dtype=np.float64)
 
-    @property
-    def relative_error(self) -> Floats:
-        """Shape (m,), found anew each time: there is less memory than time for it."""
-        k = self.lengths
+    def relative_error(self, rows: slice = _ALL) -> Floats:
+        """Of each row, found anew each time: there is less memory than time for it."""
+        k = self.lengths(rows)
         # With u the unit of rounding, s the sum of a row and k its length: 5.1 u^2 s for the low parts of the products,
         # u^2 (4.1 k + 3.1) s for adding them to what was cut off, k times as much for adding that up.
         return (5 * k**2 + 8 * k + 10) * UNIT**2
 
-    @property
-    def absolute_error(self) -> Floats:
-        """What underflow may cost, shape (m,)."""
-        return 16 * self.lengths * SUBNORMAL
+    def absolute_error(self, rows: slice = _ALL) -> Floats:
+        """What underflow may cost, of each row."""
+        return 16 * self.lengths(rows) * SUBNORMAL
 
     def __call__(self, x: DoubleDouble) -> DoubleDouble:
         """``A x`` for non-negative x of shape (n,) below 2^900."""
-        return normalised(*self.parts(x))
-
-    def parts(self, x: DoubleDouble) -> tuple[Floats, Floats]:
-        """``A x`` as the sum of two arrays, of which the first is exact and the second small beside it."""
         m = self._matrix.shape[0]
-        high, low = np.zeros(m), np.zeros(m)
+        product = DoubleDouble(np.zeros(m), np.zeros(m))
+        for rows, high, low in self.by_rows(x):
+            product.high[rows], product.low[rows] = normalised(high, low)
+        return product
+
+    def by_rows(self, x: DoubleDouble) -> Iterator[tuple[slice, Floats, Floats]]:
+        """``A x``, some rows at a time, as the sum of two arrays; the first is exact and the second small beside it."""
         for rows, entries in self._chunks():
+            n_rows = rows.stop - rows.start
+            row = np.repeat(np.arange(n_rows), np.diff(self._matrix.indptr[rows.start : rows.stop + 1]))
             columns = self._matrix.indices[entries]
-            lengths = np.diff(self._matrix.indptr[rows.start : rows.stop + 1])
-            filled = lengths > 0
-            starts = (self._matrix.indptr[rows] - self._matrix.indptr[rows.start])[filled]
-            if not len(starts):
-                continue
             values, factors = self._matrix.data[entries], x.high[columns]
             products = values * factors
             small = product_error(values, factors, products) + values * x.low[columns]
             # A power of two above twice the sum of the row: what is left of its products above its last bit adds up
             # exactly in doubles.
-            cut = np.ldexp(1.0, np.frexp(np.add.reduceat(products, starts))[1] + 1)
-            cuts = np.repeat(cut, lengths[filled])
-            large = (cuts + products) - cuts
+            cut = np.ldexp(1.0, np.frexp(_sums(row, products, n_rows))[1] + 1)[row]
+            large = (cut + products) - cut
             small += products - large
-            high[rows][filled] = np.add.reduceat(large, starts)
-            low[rows][filled] = np.add.reduceat(small, starts)
-        return high, low
+            yield rows, _sums(row, large, n_rows), _sums(row, small, n_rows)
 
     def row_sums(self) -> DoubleDouble:
         """``A 1``, with the same errors."""
@@ -92,3 +87,8 @@ class AccurateProduct:
             end = min(max(end, start + 1), m)
             yield slice(start, end), slice(int(indptr[start]), int(indptr[end]))
             start = end
+
+
+def _sums(row: NDArray[np.intp], values: Floats, n_rows: int) -> Floats:
+    """Of the values of each row, in their order."""
+    return np.bincount(row, values, n_rows).astype(np.float64, copy=False)  # integers where there is nothing to add

@@ -233,9 +233,10 @@ class FloatArithmetic:
                     if size > MOST_INTEGER_STATES:
                         require_leaving(solver.system.entries, solver.system.exits > 0)
                         raise
+                if not solver.satisfied:
+                    self._last_solver = None  # it has no way left to try
                 if rough is not None and (solver.satisfied or size > MOST_INTEGER_STATES):
                     return rough
-                self._last_solver = None  # it has no way left to try
         try:
             return self._solve_in_integers(active, sides)
         except EngineError:

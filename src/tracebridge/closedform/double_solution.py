@@ -68,7 +68,7 @@ class _Solution:
     @classmethod
     def of(cls, x: DoubleDouble, error: Floats) -> _Solution:
         """Measured."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # beside a tiny x it may be infinite
             ratios = np.where(error == 0, 0.0, error / x.high)
         accuracy = float(ratios.max(initial=0.0))
         of_largest = float(error.max(initial=0.0)) <= ACCEPTED_OF_LARGEST * float(x.high.max(initial=0.0))
@@ -188,7 +188,7 @@ class DoubleSolver:
                 best, best_bound = solution, bound
             if best.accuracy <= AIM:
                 return best
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 size = float(np.nanmax(bound / (self.system.diagonal.high * x.high), initial=0.0))
             if size > previous / 2:
                 break
@@ -198,11 +198,18 @@ class DoubleSolver:
 
     def _sharpened(self, solution: _Solution, bound: Floats) -> _Solution:
         """With a bound for each unknown of its own, where one is found."""
-        assert self._factors is not None  # noqa: S101 - `solve` sets it
-        w = self._factors.approximate(bound, transposed=False) * (1 + 2.0**-10)
-        with np.errstate(invalid="ignore"):
-            proven = bool(np.all(w >= 0) and np.all(self._residuals.lower_bound(w) >= bound))
-        return _Solution.of(solution.x, np.minimum(solution.error, w)) if proven else solution
+        factors, proof = self._factors, self._proof
+        assert factors is not None  # noqa: S101 - `solve` sets both
+        assert proof is not None  # noqa: S101
+        w = np.maximum(factors.approximate(bound, transposed=False) * (1 + 2.0**-10), 0.0)
+        for _ in range(3):
+            with np.errstate(invalid="ignore"):
+                missing = bound - self._residuals.lower_bound(w)
+            if np.all(missing <= 0):
+                return _Solution.of(solution.x, np.minimum(solution.error, w))
+            # Where numbers underflow, rounding is not small beside them: a little of t makes up for it.
+            w = w + _times(2 * float((missing / proof.s).max()), proof.t)
+        return solution
 
     def _enclosure(self, solution: _Solution, rhs: RightHandSide) -> EnclosureVector:
         x, error = solution.x, solution.error

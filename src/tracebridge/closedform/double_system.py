@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Entries and unknowns outside this range could under- or overflow in a product.
 SMALLEST, LARGEST = 2.0**-900, 2.0**900
 
+_ALL = slice(None)
 _SAFETY = 1 + 2.0**-40  # pays for rounding in the bounds themselves
 
 
@@ -110,11 +111,10 @@ class DoubleSystem:
         """The number m of states."""
         return len(self.exits)
 
-    @property
-    def diagonal_error(self) -> Floats:
-        """How far D may be off, relative, shape (m,); the same goes for ``scale``."""
+    def diagonal_error(self, rows: slice = _ALL) -> Floats:
+        """How far D may be off, relative, in each row; the same goes for ``scale``."""
         inward, outward = AccurateProduct(self.entries), AccurateProduct(self.outward)
-        return np.maximum(inward.relative_error, outward.relative_error) + 8 * UNIT**2
+        return np.maximum(inward.relative_error(rows), outward.relative_error(rows)) + 8 * UNIT**2
 
     def in_range(self) -> bool:
         """Whether the numbers are so far from the ends of the range of doubles that products with them are, too."""
@@ -125,12 +125,12 @@ class DoubleSystem:
         """b for ``x = gain + P x`` with ``x = boundary`` outside the set; shapes (n,) and (m,), non-negative."""
         product = AccurateProduct(self.outward)
         value = product(DoubleDouble(boundary, np.zeros_like(boundary)))
-        error = product.relative_error * value.high + product.absolute_error
+        error = product.relative_error() * value.high + product.absolute_error()
         if gain is not None:
             amount = self.scale.high * gain
             rest = product_error(self.scale.high, gain, amount) + self.scale.low * gain
             value = _sum(value, normalised(amount, rest))
-            error += (self.diagonal_error + 8 * UNIT**2) * value.high + 16 * SUBNORMAL
+            error += (self.diagonal_error() + 8 * UNIT**2) * value.high + 16 * SUBNORMAL
         return RightHandSide(value=value, error=error * _SAFETY)
 
 
@@ -143,22 +143,27 @@ class Residuals:
 
     def __call__(self, x: DoubleDouble, rhs: RightHandSide) -> tuple[Floats, Floats]:
         """The residual in doubles and how far it may be off, shape (m,) each."""
-        d_high, d_low = self._system.diagonal
-        inflow, rest = self._product.parts(x)
-        outflow = d_high * x.high
-        rest = rest + (rhs.value.low - ((product_error(d_high, x.high, outflow) + d_high * x.low) + d_low * x.high))
-        total, error = two_sum(rhs.value.high, inflow)
-        size = total + outflow
-        total, second = two_sum(total, -outflow)
-        residual = total + (error + second + rest)
-        return residual, self._bound(np.abs(residual), size) + rhs.error * _SAFETY
+        residual, bound = np.empty(self._system.size), np.empty(self._system.size)
+        for rows, inflow, rest in self._product.by_rows(x):
+            d_high, d_low = (part[rows] for part in self._system.diagonal)
+            x_high, x_low = (part[rows] for part in x)
+            b_high, b_low = (part[rows] for part in rhs.value)
+            outflow = d_high * x_high
+            small = rest + b_low - ((product_error(d_high, x_high, outflow) + d_high * x_low) + d_low * x_high)
+            total, error = two_sum(b_high, inflow)
+            size = total + outflow
+            total, second = two_sum(total, -outflow)
+            residual[rows] = total + (error + second + small)
+            bound[rows] = (self._rounding(rows, np.abs(residual[rows]), size) + rhs.error[rows]) * _SAFETY
+        return residual, bound
 
-    def _bound(self, residual: Floats, size: Floats) -> Floats:
-        """How far a residual may be off that is made of terms which add up to ``size``."""
+    def _rounding(self, rows: slice, residual: Floats, size: Floats) -> Floats:
+        """How far residuals may be off that are made of terms which add up to ``size``."""
         product = self._product
         # Beside the product with A: 16 u^2 for that with D, (21 k + 31) u^2 for adding up what is small.
-        relative = product.relative_error + self._system.diagonal_error + (21 * product.lengths + 48) * UNIT**2
-        return (2 * UNIT * residual + relative * size + product.absolute_error + 64 * SUBNORMAL) * _SAFETY
+        relative = product.relative_error(rows) + self._system.diagonal_error(rows)
+        relative += (21 * product.lengths(rows) + 48) * UNIT**2
+        return 2 * UNIT * residual + relative * size + product.absolute_error(rows) + 64 * SUBNORMAL
 
     def lower_bound(self, x: Floats) -> Floats:
         """A lower bound of ``(D - A) x`` for doubles x, shape (m,)."""

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.chain.graph import reaching
+from tracebridge.closedform.band_elimination import WIDEST, BandElimination, bandwidth
 from tracebridge.closedform.block_triangular import BlockTriangular, blocks_in_order
 from tracebridge.closedform.dense_elimination import DenseElimination
 from tracebridge.closedform.krylov import JumpChainIteration, NoConvergenceError
@@ -79,7 +80,9 @@ def factorizations(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Iterat
         yield lambda: DenseElimination(offdiagonal.toarray(), exits)
         return
     narrow = is_narrow(offdiagonal)
-    if narrow:
+    if bandwidth(offdiagonal) <= WIDEST:
+        yield lambda: BandElimination(offdiagonal, exits)
+    elif narrow:
         yield lambda: SparseLU(offdiagonal, exits, keep_order=True)
     yield lambda: _convergent_iteration(offdiagonal, exits)
     if m <= DENSE_CORE:

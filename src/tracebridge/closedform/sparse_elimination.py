@@ -37,6 +37,7 @@ MAX_WORK = 200_000_000
 #: A core of so many states is solved as a full matrix before anything else is tried.
 DENSE_CORE = 2_000
 
+_ENTRY = 5  # a transition costs about as much as so many detours before anything is eliminated
 _CHEAP = 6  # detours that a state may cost while other means are not tried
 _FULL_ADVANTAGE = 3_000  # how many entries a full elimination updates while a sparse one adds a detour
 
@@ -59,6 +60,11 @@ class SparseElimination(Factorization):
         self._eliminate(iterate=True)
 
     def _eliminate(self, *, iterate: bool) -> None:
+        if self._offdiagonal.nnz * _ENTRY > self._max_work:
+            raise EngineError(
+                f"the linear system of {self.size} states is too hard for doubles: {self._offdiagonal.nnz} transitions "
+                "are too many to be eliminated one by one"
+            )
         bounds = self._offdiagonal.indptr.tolist()
         targets, masses = self._offdiagonal.indices.tolist(), self._offdiagonal.data.tolist()
         successors = [dict(zip(targets[a:b], masses[a:b], strict=True)) for a, b in pairwise(bounds)]

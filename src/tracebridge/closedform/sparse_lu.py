@@ -65,37 +65,40 @@ class SparseLU(Factorization):
         return np.asarray(self._factors.solve(rhs / self._leaving[:, None], trans="T"))
 
 
-def band_entries(pattern: csr_array) -> int:
-    """An upper bound of the entries of L and U if the states are eliminated in their order: the envelope."""
-    m: int = pattern.shape[0]
-    rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(pattern.indptr))
+def band_entries(pattern: csr_array, limit: float = np.inf) -> float:
+    """An upper bound of the entries of L and U if the states are eliminated in their order: the envelope.
+
+    Above the limit it may be any number above the limit.
+    """
+    m = pattern.shape[0]
+    lengths = np.diff(pattern.indptr)
+    filled = np.flatnonzero(lengths)
     first_in_row = np.arange(m)
-    np.minimum.at(first_in_row, rows, pattern.indices)
+    if len(filled):
+        least = np.minimum.reduceat(pattern.indices, pattern.indptr[filled])
+        first_in_row[filled] = np.minimum(filled, least)
+    lower = float((np.arange(m) - first_in_row).sum())
+    if lower > limit:
+        return lower
     first_in_column = np.arange(m)
-    np.minimum.at(first_in_column, pattern.indices, rows)
-    return int((np.arange(m) - first_in_row).sum() + (np.arange(m) - first_in_column).sum())
+    np.minimum.at(first_in_column, pattern.indices, np.repeat(np.arange(m), lengths))
+    return lower + float((np.arange(m) - first_in_column).sum())
 
 
 def is_narrow(pattern: csr_array) -> bool:
     """Whether elimination in the order of the states is cheap: corridors, birth-death chains, pipelines."""
     m: int = pattern.shape[0]
-    rows = np.repeat(np.arange(m, dtype=pattern.indices.dtype), np.diff(pattern.indptr))
-    if int(np.abs(pattern.indices - rows).max(initial=0)) <= NARROW // 2:  # the quicker question
-        return True
-    return band_entries(pattern) <= NARROW * m
+    return band_entries(pattern, NARROW * m) <= NARROW * m
 
 
 def is_affordable(pattern: csr_array) -> bool:
     """Whether elimination surely stays within `MOST_ENTRIES` and `MOST_WORK` in a banded order."""
-    m = pattern.shape[0]
-
-    def within_limits(entries: int) -> bool:
-        return entries <= MOST_ENTRIES and entries / m * entries <= MOST_WORK
-
-    if within_limits(band_entries(pattern)):
+    m: int = pattern.shape[0]
+    limit = min(MOST_ENTRIES, float(np.sqrt(MOST_WORK * m)))
+    if band_entries(pattern, limit) <= limit:
         return True
     order = reverse_cuthill_mckee(pattern)
-    return within_limits(band_entries(csr_array(pattern[order][:, order])))
+    return band_entries(csr_array(pattern[order][:, order]), limit) <= limit
 
 
 def _jump_system(offdiagonal: csr_array, leaving: Floats) -> csr_array:
