@@ -217,18 +217,18 @@ def _print_properties(checked: Sequence[tuple[Agreement, Agreement]]) -> None:
 
 
 def _print_ranking(ranking: Sequence[RowLeverage]) -> None:
-    write("Where a change of transitions would move R_inf most, to first order:")
+    write("How R_inf depends on each state's transitions, and its first-order change for 1 % of them redirected:")
     print_table(
-        ["state", "visits", "leverage", "per share redirected to", "gain", "and to", "loss"],
+        ["state", "visits", "leverage", "best to", "change", "worst to", "change"],
         [
             [
                 row.state,
-                _number(row.visits),
-                _number(row.leverage),
+                _number(row.visits, 4),
+                _number(row.leverage, 4),
                 row.best,
-                _signed(row.gain),
+                _signed(row.gain / 100, 3),
                 row.worst,
-                _signed(row.loss),
+                _signed(row.loss / 100, 3),
             ]
             for row in ranking[:_SHOWN_ROWS]
         ],
@@ -237,14 +237,14 @@ def _print_ranking(ranking: Sequence[RowLeverage]) -> None:
         say(f"and {len(ranking) - _SHOWN_ROWS} more states; --json has them all")
 
 
-def _number(value: float | Fraction) -> str:
+def _number(value: float | Fraction, digits: int = 6) -> str:
     from tracebridge.report.table import format_number
 
-    return format_number(value, 6)
+    return format_number(value, digits)
 
 
-def _signed(value: float | Fraction) -> str:
-    return ("+" if value > 0 else "") + _number(value)
+def _signed(value: float | Fraction, digits: int = 6) -> str:
+    return ("+" if value > 0 else "") + _number(value, digits)
 
 
 def _effect_document(effect: Effect) -> dict[str, Any]:
