@@ -25,6 +25,7 @@ from tracebridge.chain.document import (
     write_chain,
     write_document,
 )
+from tracebridge.chain.edit import Redirection, RowChange, edited, parse_redirection
 from tracebridge.chain.estimate import PriorName, StartName, Support, parse_prior
 from tracebridge.chain.fit import ChainFit, Profile, fit_chain, fit_counts, read_fit, write_fit
 from tracebridge.chain.graph import reachable, reaching, recurrent_classes
@@ -53,7 +54,9 @@ __all__ = [
     "RationalMatrix",
     "RationalVector",
     "ReachabilityKind",
+    "Redirection",
     "RewardStructure",
+    "RowChange",
     "RowCounts",
     "StartName",
     "Support",
@@ -67,11 +70,13 @@ __all__ = [
     "chain_to_dict",
     "document_text",
     "edges_that_matter",
+    "edited",
     "fit_chain",
     "fit_counts",
     "mean_length_bounds",
     "parse_document",
     "parse_prior",
+    "parse_redirection",
     "reachability_holds",
     "reachable",
     "reaching",

@@ -1,0 +1,213 @@
+"""Operators of PCTL on a stack of chains: the same methods as `tracebridge.closedform.modelcheck`, in plain doubles.
+
+The edges of all draws are the same, so what the graph decides is decided once. No value carries bounds on its rounding:
+they are far below what draws of a posterior differ by. Nothing is subtracted, so rounding stays relative to the value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracebridge.chain.graph import reaching, recurrent_classes
+from tracebridge.closedform.batched.chain_stack import LARGEST, SMALLEST
+from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
+from tracebridge.closedform.branching import satisfied_by_runs
+from tracebridge.closedform.expected_reward import reward_structure
+from tracebridge.closedform.until import BoundedPath, until_form
+from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.pctl.ast import (
+    CumulativeReward,
+    InstantaneousReward,
+    LongRunReward,
+    Next,
+    Number,
+    Probability,
+    Quantified,
+    ReachReward,
+    Reward,
+    SteadyState,
+    is_pctl,
+    state_operand,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracebridge.closedform.batched.chain_stack import ChainStack
+    from tracebridge.closedform.bounds import StepWindow
+    from tracebridge.closedform.until import Holds, UntilForm
+    from tracebridge.pctl.ast import Operator
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+
+def is_batched(operator: Operator) -> bool:
+    """Whether `evaluate_stacked` knows the operator: the rest takes one chain at a time."""
+    match operator:
+        case Probability(condition=None):
+            path = operator.path
+            if not is_pctl(path):
+                return False
+            return isinstance(path, Next) or (isinstance(path, BoundedPath) and not path.reward_bounds)
+        case Reward(condition=None):
+            match operator.path:
+                case CumulativeReward():
+                    return not operator.path.reward_bounds
+                case ReachReward() | InstantaneousReward() | LongRunReward():
+                    return True
+            return False
+        case SteadyState() | Quantified():
+            return True
+    return False
+
+
+def evaluate_stacked(stack: ChainStack, operator: Operator, holds: Holds) -> Floats:
+    """The value of an operator in every state and draw, shape (n, draws), or (n, 1) where the graph alone decides.
+
+    Args:
+        stack: the chains. operator: one that `is_batched`; step bounds are already numbers. Its threshold is not looked
+            at. holds: the states where an operand is true, shape (n,), in all draws.
+
+    Raises:
+        PropertyError: for a bound that is no number of its kind, and for an unknown reward structure.
+        UnsupportedError: for an operator that is not batched, and if it would be too much work.
+    """
+    match operator:
+        case Probability() if is_batched(operator):
+            path = operator.path
+            if isinstance(path, Next):
+                return stack.iterate(_column(holds(state_operand(path.operand))), 1, _everywhere(stack))
+            assert isinstance(path, BoundedPath)  # noqa: S101 - the other path operators of PCTL
+            return _until(stack, until_form(path, holds, stack.chain.n_states), step_window(path.bound))
+        case Reward() if is_batched(operator):
+            return _reward(stack, operator, holds)
+        case SteadyState():
+            return _long_run_average(stack, holds(operator.operand).astype(np.float64))
+        case Quantified():
+            return _column(satisfied_by_runs(stack.chain.transitions, operator, holds))
+    raise UnsupportedError(f"this operator is not evaluated for many chains at a time: {type(operator).__name__}")
+
+
+def _column(mask: Mask) -> Floats:
+    return mask.astype(np.float64)[:, None]
+
+
+def _everywhere(stack: ChainStack) -> Mask:
+    return np.ones(stack.chain.n_states, dtype=np.bool_)
+
+
+# ---------------------------------------------------------------- P
+
+
+def _until(stack: ChainStack, form: UntilForm, window: StepWindow) -> Floats:
+    left, right = form.left, form.right
+    decided = _column(np.full(len(left), form.complemented))
+    if window.empty:
+        return decided
+    if window.length is None:
+        opened = _unbounded_until(stack, form)
+    else:
+        opened = stack.iterate(_column(~right if form.complemented else right), window.length, left & ~right)
+    if window.first == 0:
+        return opened
+    # A path that leaves ``left`` before the window opens is decided.
+    one_earlier = np.where(left[:, None], stack.iterate(opened, 1, np.ones_like(left)), decided)
+    return stack.iterate(one_earlier, window.first - 1, left)
+
+
+def _unbounded_until(stack: ChainStack, form: UntilForm) -> Floats:
+    matrix = stack.chain.transitions
+    open_, goal = form.left & ~form.right, form.right
+    if form.complemented:  # leave ``open_`` to a state outside ``right``, or end in a recurrent class inside it
+        goal = ~open_ & ~form.right
+        for states in recurrent_classes(matrix):
+            if open_[states].all():
+                goal[states] = True
+    possible = reaching(matrix, goal, through=open_)
+    certain = ~reaching(matrix, ~possible, through=open_ & ~goal)
+    between = possible & ~certain
+    values = stack.solve(between, _column(certain))
+    if stack.has_all_edges and between.any():
+        values[between] = np.clip(values[between], SMALLEST, LARGEST)
+    return values
+
+
+# ---------------------------------------------------------------- R and S
+
+
+def _reward(stack: ChainStack, operator: Reward, holds: Holds) -> Floats:
+    structure = reward_structure(stack.chain, operator.structure, operator.span)
+    match operator.path:
+        case ReachReward(operand):
+            return _reward_until(stack, structure.per_step, holds(operand))
+        case CumulativeReward():
+            return _cumulative(stack, operator.path, structure.per_step)
+        case InstantaneousReward(time):
+            return stack.iterate(structure.state[:, None], number_of_steps(time), _everywhere(stack))
+        case LongRunReward():
+            return _long_run_average(stack, structure.per_step)
+    raise UnsupportedError("this reward is not evaluated for many chains at a time")
+
+
+def _reward_until(stack: ChainStack, per_step: Floats, target: Mask) -> Floats:
+    matrix = stack.chain.transitions
+    missing = reaching(matrix, ~reaching(matrix, target), through=~target)
+    zero = np.zeros((len(per_step), 1))
+    return _infinite_where(missing, stack.solve(~missing & ~target, zero, per_step))
+
+
+def _cumulative(stack: ChainStack, path: CumulativeReward, per_step: Floats) -> Floats:
+    steps = None if path.bound is None else number_of_steps(path.bound) - path.strict
+    if steps is not None and steps < 0:
+        raise PropertyError(
+            problem_at("C<0 collects nothing", "the first bound that means something is C<=0", path.span)
+        )
+    zero, everywhere = np.zeros((len(per_step), 1)), _everywhere(stack)
+    if path.discount is not None:
+        if not isinstance(path.discount, Number) or not 0 < path.discount.value < 1:
+            raise PropertyError(problem_at("a discount factor lies strictly between 0 and 1", None, path.span))
+        factor = float(path.discount.value)
+        if steps is None:
+            return stack.solve(everywhere, zero, per_step, factor)
+        return stack.iterate(zero, steps, everywhere, per_step, factor)
+    if steps is not None:
+        return stack.iterate(zero, steps, everywhere, per_step)
+    return _total_reward(stack, per_step)
+
+
+def _total_reward(stack: ChainStack, per_step: Floats) -> Floats:
+    matrix = stack.chain.transitions
+    recurrent, earning = np.zeros(len(per_step), dtype=np.bool_), np.zeros(len(per_step), dtype=np.bool_)
+    for states in recurrent_classes(matrix):
+        recurrent[states] = True
+        earning[states] = bool((per_step[states] > 0).any())
+    endless = reaching(matrix, earning)
+    zero = np.zeros((len(per_step), 1))
+    return _infinite_where(endless, stack.solve(~endless & ~recurrent, zero, per_step))
+
+
+def _long_run_average(stack: ChainStack, per_step: Floats) -> Floats:
+    """See `tracebridge.closedform.long_run`: cycles through one state of each recurrent class."""
+    classes = recurrent_classes(stack.chain.transitions)
+    n = len(per_step)
+    recurrent, references = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    first_of_state = np.zeros(n, dtype=np.int64)
+    for states in classes:
+        recurrent[states] = True
+        references[states[0]] = True
+        first_of_state[states] = states[0]
+    inner = recurrent & ~references
+    reward, length = (
+        stack.iterate(stack.solve(inner, np.zeros((n, 1)), gain), 1, references, gain)
+        for gain in (per_step, np.ones(n))
+    )
+    with np.errstate(invalid="ignore"):  # 0/0 in the states that are no references
+        average = (reward / length)[first_of_state]
+    return stack.solve(~recurrent, np.where(recurrent[:, None], average, 0.0))
+
+
+def _infinite_where(mask: Mask, finite: Floats) -> Floats:
+    return np.where(mask[:, None], np.inf, finite) if mask.any() else finite
