@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples in every run, and no judgement of speed: the machine may be busy.
-settings.register_profile(
-    "tracebridge", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# No judgement of speed: the machine may be busy. `pytest --hypothesis-profile explore` draws new examples in every run.
+settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("tracebridge", settings.get_profile("explore"), derandomize=True)  # the same in every run
 settings.load_profile("tracebridge")
 
 STORM_IS_HERE = importlib.util.find_spec("stormpy") is not None

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.closedform.strategies import chains, number
 from tests.closedform.test_modelcheck import make_chain
@@ -143,7 +143,11 @@ def test_against_a_scan(
         satisfied.append([holds(x, threshold) for x in [*values, mean]])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantile_module, "FIRST_COUNTS", 3 if by_doubling else 1_000)
-        exact_values, exact_start = found(chain, quantile, exact=True, weights=weights)
+        try:
+            exact_values, exact_start = found(chain, quantile, exact=True, weights=weights)
+        except UnsupportedError:  # refused only for a value far beyond the scan
+            assert any(first == last for first, last in zip(satisfied[0], satisfied[-1], strict=True))
+            return
         patch.setattr(quantile_module, "TIE_STATES", 0 if by_doubling else 40)
         values_found, start_found = found(chain, quantile, exact=False, weights=weights)
     for i in range(n + 1):
@@ -180,7 +184,12 @@ def test_infinite_by_the_limit(chain: MarkovChain, drawn: tuple[Quantile, str | 
     threshold = operator.threshold
     assert threshold is not None
     assert isinstance(threshold.value, Number)
-    values = found(chain, quantile, exact=True)[0].value
+    try:
+        values = found(chain, quantile, exact=True)[0].value
+    except UnsupportedError:  # a finite value beyond what is unfolded, as exits of 1e-12 give
+        matrix = chain.exact_transitions()
+        assume(all(F(int(x), int(matrix.denominators.max())) > F(1, 1_000) for x in matrix.numerators if x))
+        raise
     falling = isinstance(path, Globally | WeakUntil | Release)
     satisfied_by_large = (threshold.comparison in {">", ">="}) != falling
     for end, value in zip(limit, values, strict=True):
