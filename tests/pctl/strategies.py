@@ -268,7 +268,7 @@ def _any_operators(
         st.builds(ast.Reward, any_reward_paths(operands, rewards), structures, bounds, _OPTIMA),
         st.builds(ast.Reward, st.builds(ast.ReachReward, operands), structures, bounds, _OPTIMA, any_path),
         st.builds(ast.Reward, st.builds(ast.ReachReward, operands), st.just(ast.OnePerStep()), bounds, _OPTIMA),
-        st.builds(ast.SteadyState, operands, bounds),
+        st.builds(ast.SteadyState, operands, bounds, _OPTIMA),
     ]
 
 

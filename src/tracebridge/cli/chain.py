@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.assess import fit_options
 from tracebridge.cli.console import emit, print_table, say, write
-from tracebridge.cli.options import common, fitting, output, parse_pairs, reading
+from tracebridge.cli.options import common, fit_options, fitting, output, parse_pairs, reading
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -209,15 +208,18 @@ def export(
     """Write a model for other tools: model.prism or model.json, and the property file rewritten for it."""
     from tracebridge.chain import chain_to_dict
     from tracebridge.checking.models import read_model
-    from tracebridge.checking.run import require_fit
+    from tracebridge.checking.run import require_fit, resolve_for
     from tracebridge.export import format_prism, rewrite_for_export
-    from tracebridge.pctl import format_properties, read_properties, resolve_constants
+    from tracebridge.pctl import format_properties, read_properties
     from tracebridge.report import OutputFolder
 
-    chain = read_model(model).chain
+    read = read_model(model)
+    chain = read.chain
+    for note in read.notes:
+        say(f"note: {note}")
     rewritten = None
     if properties is not None:
-        file = resolve_constants(read_properties(Path(properties)), {})
+        file = resolve_for(chain, read_properties(Path(properties)), {})
         require_fit(chain, file)
         rewritten = format_properties(rewrite_for_export(file, chain), target="prism")
     text = format_prism(chain) if target == "prism" else None

@@ -194,10 +194,11 @@ class Reward(Tree):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SteadyState(Tree):
-    """``S bound [ operand ]``: the long-run fraction of time in which the operand holds."""
+    """``S bound [ operand ]``: the long-run fraction of time in which the operand holds; ``LRAmin`` is ``Smin``."""
 
     operand: Formula
     threshold: Threshold | None = None
+    optimum: Optimum | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

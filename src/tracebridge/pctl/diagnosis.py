@@ -79,18 +79,6 @@ MISTAKES = (
     ),
     Mistake(r"\bR\s*\{[^{}]*$", r",", "one reward structure at a time", "write an operator for each"),
     Mistake(r"\bR\s*\{[^{}]*\}\s*$", r"/", "the ratio of two reward structures is not part of the language", None),
-    Mistake(
-        r"\b(?:S|LRA)$",
-        r"(?:min|max)\b",
-        "S takes neither min nor max",
-        "write S=? or a bound such as S>=0.5",
-    ),
-    Mistake(
-        r"\b(?:S|LRA)(?:min|max)\s*=\s*$",
-        r"\?",
-        "S takes neither min nor max",
-        "write S=? or a bound such as S>=0.5",
-    ),
     Mistake(r"\b[AE]\s*=\s*$", r"\?", "A and E take no bound", 'write A [ F "done" ]'),
     Mistake(r"\b[AE]\s*[<>=]+[^\[\]]*$", r"\[", "A and E take no bound", 'write A [ F "done" ]'),
     Mistake(

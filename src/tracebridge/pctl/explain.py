@@ -232,7 +232,8 @@ def _operator(operator: Probability | Reward | SteadyState, start: str) -> list[
         case Reward():
             noun = _reward(operator.path, _OPTIMA[operator.optimum], operator.structure, start)
         case SteadyState():
-            noun = [f"the long-run fraction of steps, {start}, in which ", _Clause(operator.operand, _THERE)]
+            fraction = f"the {_OPTIMA[operator.optimum]}long-run fraction of steps, {start}, in which "
+            noun = [fraction, _Clause(operator.operand, _THERE)]
     if not isinstance(operator, SteadyState) and operator.condition is not None:
         noun += [", given that ", _Clause(operator.condition, "")]
     return [*noun, _threshold(operator.threshold)]

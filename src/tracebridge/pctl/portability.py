@@ -164,6 +164,8 @@ def _prism_obstacles(formula: Formula) -> Iterator[_Obstacle]:
         match node:
             case Probability() | Reward():
                 yield from _prism_operator(node)
+            case SteadyState() if node.optimum is not None:
+                yield "takes neither min nor max in S", node.span
             case Quantified() if _has_step_bounds(node.path):
                 yield "takes no step bounds in A and E, and a finite part of a run does not show this one", node.span
             case Quantile():

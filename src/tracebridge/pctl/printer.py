@@ -199,7 +199,8 @@ class _Spelling:
                 head = [*self._reward_head(operator), operator.optimum or "", *_requirement(operator.threshold)]
                 return [*head, " [ ", *self._given(_Part(operator.path, _TEMPORAL), operator.condition), " ]"]
             case SteadyState():
-                return ["S", *_requirement(operator.threshold), " [ ", _Part(operator.operand, _CONDITIONAL), " ]"]
+                head = [f"S{operator.optimum or ''}", *_requirement(operator.threshold)]
+                return [*head, " [ ", _Part(operator.operand, _CONDITIONAL), " ]"]
             case Quantified():
                 return [f"{operator.quantifier} [ ", _Part(operator.path, _TEMPORAL), " ]"]
 

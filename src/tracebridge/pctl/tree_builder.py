@@ -321,7 +321,7 @@ class TreeBuilder:
             raise Rejection(
                 _span_of(path),
                 "P needs a temporal operator between its brackets: F, G, X, U, W or R",
-                'for "eventually" write F in front',
+                'for "eventually" write F in front, for "at the first state" F<=0',
             )
         optimum, threshold = _requirement(letter, requirement)
         operator = Probability(path, threshold, optimum, _condition(children), span=_span(children))
@@ -341,11 +341,7 @@ class TreeBuilder:
 
     def steady_state(self, children: _Children) -> Formula:
         letter, requirement, _, operand, *_ = children
-        optimum, threshold = requirement
-        if optimum is not None:
-            raise Rejection(
-                _span_of(letter), f"{letter} takes neither min nor max", "write S=? or a bound such as S>=0.5"
-            )
+        optimum, threshold = _requirement(letter, requirement)
         if isinstance(operand, _PATHS):
             what = f"the temporal operator {_LETTERS[type(operand)]}" if type(operand) in _LETTERS else "a path formula"
             raise Rejection(
@@ -353,7 +349,7 @@ class TreeBuilder:
                 f"{letter} needs a condition on states, not {what}",
                 f"{letter} is the long-run fraction of time in states where the condition holds; for a path write P",
             )
-        return _filtered(SteadyState(operand, threshold, span=_span(children)), children)
+        return _filtered(SteadyState(operand, threshold, optimum, span=_span(children)), children)
 
     def quantified(self, children: _Children) -> Quantified:
         quantifier, _, path, _ = children
@@ -527,7 +523,7 @@ def _filtered(operator: Quantitative, children: _Children) -> Formula:
 
 def _requirement(letter: Token, requirement: _Requirement) -> _Requirement:
     """The bound of an operator, with the ``min`` or ``max`` that its letter may carry (``Pmax``)."""
-    carried = cast("Optimum | None", str(letter)[1:] or None)
+    carried = cast("Optimum | None", next((word for word in ("min", "max") if letter.endswith(word)), None))
     if carried and requirement.optimum:
         raise Rejection(
             _span_of(letter), f"{letter} is followed by a second {requirement.optimum}", "write one of them"

@@ -38,7 +38,9 @@ FUNCTIONS: tuple[str, ...] = get_args(Function)
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_OPERATORS = {"T": "EXPECTED_TIME", "Tmin": "EXPECTED_TIME", "Tmax": "EXPECTED_TIME", "LRA": "LONG_RUN"}
+_OPERATORS = {f"T{optimum}": "EXPECTED_TIME" for optimum in ("", "min", "max")} | {
+    word: "LONG_RUN" for word in ("LRA", "LRAmin", "LRAmax", "Smin", "Smax")
+}
 _CALLED = {"filter": "FILTER", "quantile": "QUANTILE", "multi": "MULTI", "multilex": "MULTI"}
 _MEASURES = {"steps": "STEPS", "time": "STEPS", "rew": "REW"}
 
