@@ -13,19 +13,18 @@ depth costs no recursion.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.checking.filters import LISTING_ONLY, Range, of_numbers, of_truths
-from tracebridge.checking.operands import Signs, evaluated_parts, signs_of
+from tracebridge.checking.formula_values import FormulaValues
+from tracebridge.checking.operands import Signs, signs_of
 from tracebridge.checking.result import MAX_LISTED, Listing, OperatorValue
 from tracebridge.checking.truths import Truths
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
-from tracebridge.errors import PropertyError
 from tracebridge.pctl import ast
 from tracebridge.pctl.printer import format_formula
 
@@ -37,72 +36,30 @@ Mask = NDArray[np.bool_]
 Value = Truths | EnclosureVector | Range
 
 
-class Evaluation:
+class Evaluation(FormulaValues[EnclosureVector, Range]):
     """The values of all nodes of one formula under one engine."""
 
+    numbers_type = EnclosureVector
+
     def __init__(self, checker: PropertyChecker) -> None:
+        super().__init__(checker.chain)
         self.checker = checker
-        self.chain = checker.chain
         self.session = checker.session
-        self.values: dict[int, Value] = {}
         self.operators: list[OperatorValue] = []
         self.listings: list[Listing] = []
         self.is_uncertain = False  # whether a nested threshold that the bounds do not decide went into a value
-        self.n = checker.chain.n_states
-
-    def run(self, formula: ast.Formula) -> Value:
-        """The value of the formula.
-
-        Raises:
-            PropertyError: it does not fit the chain. EngineError: the engine failed, or a filter is over no state.
-        """
-        for node, nested in reversed(list(evaluated_parts(formula))):  # parts before what they are parts of
-            if id(node) not in self.values:
-                self.values[id(node)] = self._value(node, nested=nested)
-        return self.values[id(formula)]
 
     def headline(self, formula: ast.Formula) -> Enclosure | None:
         """The one number a reader wants to see: a query's, or that which a lone threshold or comparison is about."""
-        value = self.values[id(formula)]
-        if isinstance(value, EnclosureVector):
-            return None if value.undefined[-1] else value[self.n]
+        number = self.lone_number(formula)
+        if number is not None:
+            return None if number.undefined[-1] else number[self.n]
         if isinstance(formula, ast.Operator) and not isinstance(formula, ast.Quantified):
             start = next(o.start for o in reversed(self.operators) if not o.nested)
             return None if start.undefined else start
-        if isinstance(formula, ast.Binary):
-            left = self.values[id(formula.left)]
-            plain = not any(isinstance(node, ast.Operator) for node in ast.walk(formula.right))
-            if plain and isinstance(left, EnclosureVector) and not left.undefined[-1]:
-                return left[self.n]
         return None
 
-    # ------------------------------------------------------------ nodes
-
-    def _value(self, node: ast.Formula, *, nested: bool) -> Value:
-        if isinstance(node, ast.Operator):
-            return self._operator(node, nested=nested)
-        match node:
-            case ast.Filter():
-                return self._filter(node)
-            case ast.Truth(value):
-                return self._everywhere(np.full(self.n, value))
-            case ast.Number(value):
-                return EnclosureVector.constant(self.n + 1, value, exact=self.session.exact)
-            case ast.Label(name):
-                return self._everywhere(self.chain.label(name))
-            case ast.Identifier(name):
-                return self._variable(name)
-            case ast.Unary("!"):
-                return ~self._truths(node.operand)
-            case ast.Unary("-"):
-                return -self._numbers(node.operand)
-            case ast.Binary():
-                return self._binary(node)
-            case ast.Conditional():
-                return self._conditional(node)
-            case ast.Call():
-                return _call(node.function, [self._numbers(argument) for argument in node.arguments])
-        raise PropertyError(f"{type(node).__name__} has no value in a state")
+    # ------------------------------------------------------------ numbers and sets of states
 
     def _everywhere(self, surely: Mask, possibly: Mask | None = None) -> Truths:
         """A set of states; the start is in it surely if all start states are, possibly if one may be."""
@@ -110,35 +67,76 @@ class Evaluation:
         start = self.chain.initial > 0
         return Truths(np.append(surely, surely[start].all()), np.append(possibly, possibly[start].any()))
 
-    def _variable(self, name: str) -> Value:
-        """What a bare word means in each state; at the start what all start states have in common, if anything."""
-        if name in self.chain.constants:
-            constant = self.chain.constants[name]
-            if isinstance(constant, bool):
-                return self._everywhere(np.full(self.n, constant))
-            return EnclosureVector.constant(self.n + 1, constant, exact=self.session.exact)
-        if name not in self.chain.variables:
-            raise PropertyError(f"{name!r} is neither a constant nor a variable of the model; labels stand in quotes")
-        values = self.chain.variables[name]
-        if values.dtype == np.bool_:
-            return self._everywhere(values)
-        at_start = np.unique(values[self.chain.initial > 0]).tolist()
-        start = at_start[0] if len(at_start) == 1 else math.nan
+    def _of_states(self, holds: Mask) -> Truths:
+        return self._everywhere(holds)
+
+    def _constant(self, number: Fraction) -> EnclosureVector:
+        return EnclosureVector.constant(self.n + 1, number, exact=self.session.exact)
+
+    def _of_variable(self, values: NDArray[Any], start: float) -> EnclosureVector:
         if self.session.exact or (values.dtype != np.float64 and bool((np.abs(values) > 2**53).any())):
             exact = EnclosureVector.from_fractions([*map(Fraction, values.tolist()), start])
             return exact if self.session.exact else exact.to_float()
-        floats = np.append(values.astype(np.float64), start)
-        return EnclosureVector.from_floats(floats)
+        return EnclosureVector.from_floats(np.append(values.astype(np.float64), start))
+
+    def _calculated(self, operator: str, left: EnclosureVector, right: EnclosureVector) -> EnclosureVector:
+        match operator:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                return left * right
+            case _:
+                return left / right
+
+    def _negative(self, operand: EnclosureVector) -> EnclosureVector:
+        return -operand
+
+    def _compared(self, operator: str, left: EnclosureVector, right: EnclosureVector) -> Truths:
+        return Truths(*left.compare(operator, right))
+
+    def _chosen(self, test: Truths, then: EnclosureVector, otherwise: EnclosureVector) -> EnclosureVector:
+        chosen = EnclosureVector.where(test.surely, then, otherwise)
+        if bool((test.surely == test.possibly).all()):
+            return chosen
+        return EnclosureVector.where(test.surely == test.possibly, chosen, then.hull(otherwise))
+
+    def _called(self, function: ast.Function, arguments: list[EnclosureVector]) -> EnclosureVector:
+        first, *rest = arguments
+        match function:
+            case "min":
+                for argument in rest:
+                    first = first.minimum(argument)
+                return first
+            case "max":
+                for argument in rest:
+                    first = first.maximum(argument)
+                return first
+            case "floor":
+                return first.floor()
+            case "ceil":
+                return first.ceil()
+            case "round":
+                return first.round()
+            case "pow":
+                return first ** rest[0]
+            case "mod":
+                return first.mod(rest[0])
+            case "log":
+                return first.log(rest[0])
+
+    # ------------------------------------------------------------ filters
 
     def _filter(self, node: ast.Filter) -> Value:
         operand = self.values[id(node.operand)]
         everywhere = np.ones(self.n, dtype=np.bool_)
-        states = Truths(everywhere, everywhere) if node.states is None else self._truths(node.states).states
+        states = Truths(everywhere, everywhere) if node.states is None else self.truths(node.states).states
         made: Enclosure | Range | Truths | tuple[int, int]
         if isinstance(operand, Truths):
             made = of_truths(node, operand.states, states)
         else:
-            made = of_numbers(node, self._numbers(node.operand).take(np.arange(self.n)), states)
+            made = of_numbers(node, self.numbers(node.operand).take(np.arange(self.n)), states)
         if node.kind in LISTING_ONLY | {"argmin", "argmax"}:
             self.listings.append(self._listing(node, operand, states, made))
         if node.kind in LISTING_ONLY:
@@ -153,9 +151,9 @@ class Evaluation:
                 made = Enclosure.exactly(Fraction(least)) if least == most else Enclosure(least, least, most)
             case _:
                 self.is_uncertain |= not bool((states.surely == states.possibly).all())
-        return made if isinstance(made, Range) else self._constant(made)
+        return made if isinstance(made, Range) else self._repeated(made)
 
-    def _constant(self, number: Enclosure) -> EnclosureVector:
+    def _repeated(self, number: Enclosure) -> EnclosureVector:
         """The same number in every state and at the start."""
         if number.exact or number.undefined:
             return EnclosureVector.constant(self.n + 1, number.value, exact=self.session.exact)
@@ -181,49 +179,11 @@ class Evaluation:
                 entries.append((self.chain.states[i], decided))
         return Listing(text=format_formula(node), entries=tuple(entries), total=len(places))
 
-    def _binary(self, node: ast.Binary) -> Value:
-        operator, left, right = node.operator, self.values[id(node.left)], self.values[id(node.right)]
-        if isinstance(left, Truths) and isinstance(right, Truths):
-            match operator:
-                case "&":
-                    return left & right
-                case "|":
-                    return left | right
-                case "=>":
-                    return ~left | right
-                case "<=>" | "=":
-                    return left.iff(right)
-                case "!=":
-                    return ~left.iff(right)
-        if isinstance(left, EnclosureVector) and isinstance(right, EnclosureVector):
-            match operator:
-                case "+":
-                    return left + right
-                case "-":
-                    return left - right
-                case "*":
-                    return left * right
-                case "/":
-                    return left / right
-                case "<" | "<=" | ">" | ">=" | "=" | "!=":
-                    return Truths(*left.compare(operator, right))
-        raise PropertyError(f"{operator!r} cannot join a truth value and a number: {format_formula(node)}")
+    # ------------------------------------------------------------ operators
 
-    def _conditional(self, node: ast.Conditional) -> Value:
-        test = self._truths(node.test)
-        then, otherwise = self.values[id(node.then)], self.values[id(node.otherwise)]
-        if isinstance(then, Truths) and isinstance(otherwise, Truths):
-            return (test & then) | (~test & otherwise)
-        if isinstance(then, EnclosureVector) and isinstance(otherwise, EnclosureVector):
-            if bool((test.surely == test.possibly).all()):
-                return EnclosureVector.where(test.surely, then, otherwise)
-            chosen = EnclosureVector.where(test.surely, then, otherwise)
-            return EnclosureVector.where(test.surely == test.possibly, chosen, then.hull(otherwise))
-        raise PropertyError(f"the two branches differ in type: {format_formula(node)}")
-
-    def _operator(self, node: ast.Operator, *, nested: bool) -> Value:
+    def _operator(self, node: ast.Operator, *, nested: bool) -> Truths | EnclosureVector:
         signs = signs_of(node)
-        open_signs = {sign for operand, sign in signs.values() if not self._truths(operand).certain}
+        open_signs = {sign for operand, sign in signs.values() if not self.truths(operand).certain}
         self.is_uncertain |= bool(open_signs)
         whole = self._evaluate(node, signs, open_signs)
         states = whole.take(np.arange(self.n))
@@ -242,7 +202,7 @@ class Evaluation:
             return self._everywhere(*states.compare("=", one))
         if not isinstance(node, ast.Quantitative) or node.threshold is None:
             return whole
-        return Truths(*whole.compare(node.threshold.comparison, self._numbers(node.threshold.value)))
+        return Truths(*whole.compare(node.threshold.comparison, self.numbers(node.threshold.value)))
 
     def _evaluate(self, node: ast.Operator, signs: Signs, open_signs: set[int]) -> EnclosureVector:
         """The operator in every state and at the start; some operands with ``open_signs`` are undecided."""
@@ -261,7 +221,7 @@ class Evaluation:
 
         def holds(operand: ast.Formula) -> Mask:
             sign = signs[id(operand)][1]
-            mask: Mask = getattr(self._truths(operand), other if sign < 0 else degree)
+            mask: Mask = getattr(self.truths(operand), other if sign < 0 else degree)
             return mask[:-1]
 
         if isinstance(node, ast.Quantile):
@@ -270,18 +230,6 @@ class Evaluation:
             vector = self.session.evaluate(node, holds)
             start = self.checker.at_start(vector)
         return _appended(vector, start)
-
-    def _truths(self, node: ast.Formula) -> Truths:
-        value = self.values[id(node)]
-        if not isinstance(value, Truths):
-            raise PropertyError(f"a truth value is needed here, not a number: {format_formula(node)}")
-        return value
-
-    def _numbers(self, node: ast.Formula) -> EnclosureVector:
-        value = self.values[id(node)]
-        if not isinstance(value, EnclosureVector):
-            raise PropertyError(f"a number is needed here, not a truth value: {format_formula(node)}")
-        return value
 
 
 def _appended(vector: EnclosureVector, last: Enclosure) -> EnclosureVector:
@@ -292,28 +240,3 @@ def _appended(vector: EnclosureVector, last: Enclosure) -> EnclosureVector:
     return EnclosureVector(
         np.append(vector.value, tail.value), np.append(vector.lower, tail.lower), np.append(vector.upper, tail.upper)
     )
-
-
-def _call(function: ast.Function, arguments: list[EnclosureVector]) -> EnclosureVector:
-    first, *rest = arguments
-    match function:
-        case "min":
-            for argument in rest:
-                first = first.minimum(argument)
-            return first
-        case "max":
-            for argument in rest:
-                first = first.maximum(argument)
-            return first
-        case "floor":
-            return first.floor()
-        case "ceil":
-            return first.ceil()
-        case "round":
-            return first.round()
-        case "pow":
-            return first ** rest[0]
-        case "mod":
-            return first.mod(rest[0])
-        case "log":
-            return first.log(rest[0])

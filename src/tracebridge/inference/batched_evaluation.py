@@ -8,13 +8,14 @@ states that they single out.
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
+from tracebridge.checking.formula_values import FormulaValues
 from tracebridge.checking.operands import evaluated_parts, signs_of
 from tracebridge.checking.truths import Truths
 from tracebridge.closedform.arithmetic import FloatArithmetic
@@ -25,6 +26,8 @@ from tracebridge.pctl import ast
 from tracebridge.pctl.printer import format_formula
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from tracebridge.closedform.batched.chain_stack import ChainStack
@@ -35,6 +38,15 @@ if TYPE_CHECKING:
 
 #: Relative distance up to which resamples tie with a threshold.
 TIE = 1e-12
+
+_COMPARE: dict[str, Callable[[Floats, Floats], Mask]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
 
 #: Filters whose value is that of their operand.
 _LISTING_ONLY = frozenset({"print", "printall", "values"})
@@ -97,64 +109,25 @@ def evaluate_draws(stack: ChainStack, formula: ast.Formula, *, tie: float = 0.0)
     return PropertyDraws(values=values, holds=None, fails=None)
 
 
-class _Evaluation:
+class _Evaluation(FormulaValues[np.ndarray[Any, np.dtype[np.float64]], Never]):
     """The values of all nodes of one formula on one stack."""
 
+    numbers_type = np.ndarray
+
     def __init__(self, stack: ChainStack, tie: float) -> None:
+        super().__init__(stack.chain)
         self.tie = tie
         self.stack = stack
-        self.chain = stack.chain
-        self.n = stack.chain.n_states
-        self.values: dict[int, Value] = {}
         self.operators: dict[int, Floats] = {}
-
-    def run(self, formula: ast.Formula) -> Value:
-        for node, _ in reversed(list(evaluated_parts(formula))):  # parts before what they are parts of
-            if id(node) not in self.values:
-                self.values[id(node)] = self._value(node)
-        return self.values[id(formula)]
 
     def headline(self, formula: ast.Formula) -> Floats | None:
         """The number at the start that a reader wants to see, shape (draws,) or (1,)."""
-        value = self.values[id(formula)]
-        if not isinstance(value, Truths):
-            return np.asarray(value[-1])
-        if id(formula) in self.operators and not isinstance(formula, ast.Quantified):
-            return np.asarray(self.operators[id(formula)][-1])
-        if isinstance(formula, ast.Binary):
-            left = self.values[id(formula.left)]
-            plain = not any(isinstance(node, ast.Operator) for node in ast.walk(formula.right))
-            if plain and not isinstance(left, Truths):
-                return np.asarray(left[-1])
-        return None
+        number = self.lone_number(formula)
+        if number is None and not isinstance(formula, ast.Quantified):
+            number = self.operators.get(id(formula))
+        return None if number is None else np.asarray(number[-1])
 
-    # ------------------------------------------------------------ nodes
-
-    def _value(self, node: ast.Formula) -> Value:
-        if isinstance(node, ast.Operator):
-            return self._operator(node)
-        match node:
-            case ast.Filter():
-                return self._filter(node)
-            case ast.Truth(value):
-                return self._everywhere(np.full((self.n, 1), value))
-            case ast.Number(value):
-                return np.full((self.n + 1, 1), float(value))
-            case ast.Label(name):
-                return self._everywhere(self.chain.label(name)[:, None])
-            case ast.Identifier(name):
-                return self._variable(name)
-            case ast.Unary("!"):
-                return ~self._truths(node.operand)
-            case ast.Unary("-"):
-                return -self._numbers(node.operand)
-            case ast.Binary():
-                return self._binary(node)
-            case ast.Conditional():
-                return self._conditional(node)
-            case ast.Call():
-                return _call(node.function, [self._numbers(argument) for argument in node.arguments])
-        raise PropertyError(f"{type(node).__name__} has no value in a state")
+    # ------------------------------------------------------------ numbers and sets of states
 
     def _everywhere(self, surely: Mask, possibly: Mask | None = None) -> Truths:
         """Sets of states, shape (n, draws); the start is in one surely if all start states are."""
@@ -164,62 +137,75 @@ class _Evaluation:
             np.vstack([surely, np.all(surely[start], axis=0)]), np.vstack([possibly, np.any(possibly[start], axis=0)])
         )
 
-    def _variable(self, name: str) -> Value:
-        if name in self.chain.constants:
-            constant = self.chain.constants[name]
-            if isinstance(constant, bool):
-                return self._everywhere(np.full((self.n, 1), constant))
-            return np.full((self.n + 1, 1), float(constant))
-        if name not in self.chain.variables:
-            raise PropertyError(f"{name!r} is neither a constant nor a variable of the model; labels stand in quotes")
-        values = self.chain.variables[name]
-        if values.dtype == np.bool_:
-            return self._everywhere(values[:, None])
-        at_start = np.unique(values[self.chain.initial > 0]).tolist()
-        return np.append(values.astype(np.float64), at_start[0] if len(at_start) == 1 else math.nan)[:, None]
+    def _of_states(self, holds: Mask) -> Truths:
+        return self._everywhere(holds[:, None])
 
-    def _binary(self, node: ast.Binary) -> Value:
-        operator, left, right = node.operator, self.values[id(node.left)], self.values[id(node.right)]
-        if isinstance(left, Truths) and isinstance(right, Truths):
-            match operator:
-                case "&":
-                    return left & right
-                case "|":
-                    return left | right
-                case "=>":
-                    return ~left | right
-                case "<=>" | "=":
-                    return left.iff(right)
-                case "!=":
-                    return ~left.iff(right)
-        if not isinstance(left, Truths) and not isinstance(right, Truths):
-            match operator:
-                case "+":
-                    return left + right
-                case "-":
-                    return left - right
-                case "*":
-                    return left * right
-                case "/":
-                    return np.where(right == 0, np.nan, left / right)
-                case "<" | "<=" | ">" | ">=" | "=" | "!=":
-                    return _compare(operator, left, right, self.tie)
-        raise PropertyError(f"{operator!r} cannot join a truth value and a number: {format_formula(node)}")
+    def _constant(self, number: Fraction) -> Floats:
+        return np.full((self.n + 1, 1), float(number))
 
-    def _conditional(self, node: ast.Conditional) -> Value:
-        test = self._truths(node.test)
-        then, otherwise = self.values[id(node.then)], self.values[id(node.otherwise)]
-        if isinstance(then, Truths) and isinstance(otherwise, Truths):
-            return (test & then) | (~test & otherwise)
-        if isinstance(then, Truths) or isinstance(otherwise, Truths):
-            raise PropertyError(f"the two branches differ in type: {format_formula(node)}")
+    def _of_variable(self, values: NDArray[Any], start: float) -> Floats:
+        return np.append(values.astype(np.float64), start)[:, None]
+
+    def _calculated(self, operator: str, left: Floats, right: Floats) -> Floats:
+        match operator:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                return left * right
+            case _:
+                return np.where(right == 0, np.nan, left / right)
+
+    def _negative(self, operand: Floats) -> Floats:
+        return -operand
+
+    def _compared(self, operator: str, left: Floats, right: Floats) -> Truths:
+        """A comparison; where a side is undefined it possibly holds."""
+        if self.tie:
+            left = np.where(np.abs(left - right) <= self.tie * np.abs(right), right, left)
+        found = _COMPARE[operator](left, right)
+        undefined = np.isnan(left) | np.isnan(right)
+        return Truths(found & ~undefined, found | undefined)
+
+    def _chosen(self, test: Truths, then: Floats, otherwise: Floats) -> Floats:
         known = (test.surely == test.possibly) | (then == otherwise)
         return np.where(known, np.where(test.surely, then, otherwise), np.nan)
+
+    def _called(self, function: ast.Function, arguments: list[Floats]) -> Floats:
+        first, *rest = arguments
+        match function:
+            case "min":
+                for argument in rest:
+                    first = np.minimum(first, argument)
+                return first
+            case "max":
+                for argument in rest:
+                    first = np.maximum(first, argument)
+                return first
+            case "floor":
+                return np.floor(first)
+            case "ceil":
+                return np.ceil(first)
+            case "round":  # halves upward, as in PRISM
+                below = np.floor(first)
+                return np.where(np.isfinite(first), below + (first - below >= 0.5), first)
+            case "pow":
+                undefined = ((first == 0) & (rest[0] < 0)) | np.isnan(first) | np.isnan(rest[0])
+                return np.where(undefined, np.nan, np.power(first, rest[0]))
+            case "mod":
+                remainder = first - rest[0] * np.floor(first / rest[0])
+                return np.where(rest[0] > 0, np.clip(remainder, 0.0, rest[0]), np.nan)
+            case "log":
+                base = np.log(rest[0])
+                return np.where(base == 0, np.nan, np.log(first) / base)
+
+    # ------------------------------------------------------------ filters
 
     def _filter(self, node: ast.Filter) -> Value:
         operand = self.values[id(node.operand)]
         everywhere = np.ones((self.n, 1), dtype=np.bool_)
-        states = Truths(everywhere, everywhere) if node.states is None else self._truths(node.states).states
+        states = Truths(everywhere, everywhere) if node.states is None else self.truths(node.states).states
         if node.kind in _LISTING_ONLY:
             return operand
         meant, known = states.surely, (states.surely == states.possibly).all(axis=0)
@@ -245,7 +231,7 @@ class _Evaluation:
         match node.kind:
             case "count":
                 surely, possibly = ((meant & part).sum(axis=0) for part in (operand.surely, operand.possibly))
-                return self._constant(np.where(known & (surely == possibly), surely, np.nan).astype(np.float64))
+                return self._repeated(np.where(known & (surely == possibly), surely, np.nan).astype(np.float64))
             case "forall":
                 parts = [(~meant | part).all(axis=0) for part in (operand.surely, operand.possibly)]
             case "exists":
@@ -279,14 +265,14 @@ class _Evaluation:
                 raise UnsupportedError("a range is two numbers; ask for filter(min, ...) and filter(max, ...)")
             case _:
                 raise PropertyError(f"filter({node.kind}, ...) needs a truth value: {format_formula(node)}")
-        return self._constant(np.where(unknown, np.nan, value))
+        return self._repeated(np.where(unknown, np.nan, value))
 
-    def _constant(self, values: Floats) -> Floats:
+    def _repeated(self, values: Floats) -> Floats:
         return np.repeat(values[None], self.n + 1, axis=0)
 
     # ------------------------------------------------------------ operators
 
-    def _operator(self, node: ast.Operator) -> Value:
+    def _operator(self, node: ast.Operator, *, nested: bool) -> Value:  # noqa: ARG002
         whole = self._evaluate(node)
         self.operators[id(node)] = whole
         if isinstance(node, ast.Quantified):
@@ -294,11 +280,11 @@ class _Evaluation:
             return self._everywhere(states == 1, (states == 1) | np.isnan(states))
         if not isinstance(node, ast.Quantitative) or node.threshold is None:
             return whole
-        return _compare(node.threshold.comparison, whole, self._numbers(node.threshold.value), self.tie)
+        return self._compared(node.threshold.comparison, whole, self.numbers(node.threshold.value))
 
     def _evaluate(self, node: ast.Operator) -> Floats:
         """The operator in every state and at the start; NaN in draws where an operand of it is undefined."""
-        operands = [self._truths(operand).states for operand, _ in signs_of(node).values()]
+        operands = [self.truths(operand).states for operand, _ in signs_of(node).values()]
         ids = list(signs_of(node))
         certain = np.ones(1, dtype=np.bool_)
         for operand in operands:
@@ -336,18 +322,6 @@ class _Evaluation:
         rows = (np.broadcast_to(part, (len(part), width)) for part in (values, start[None]))
         return np.concatenate(list(rows))
 
-    def _truths(self, node: ast.Formula) -> Truths:
-        value = self.values[id(node)]
-        if not isinstance(value, Truths):
-            raise PropertyError(f"a truth value is needed here, not a number: {format_formula(node)}")
-        return value
-
-    def _numbers(self, node: ast.Formula) -> Floats:
-        value = self.values[id(node)]
-        if isinstance(value, Truths):
-            raise PropertyError(f"a number is needed here, not a truth value: {format_formula(node)}")
-        return value
-
 
 def _one_by_one(stack: ChainStack, node: ast.Operator, holds: Callable[[ast.Formula], Mask]) -> Floats:
     """The operator on one chain after the other, by the closed-form engine; shape (n + 1, draws)."""
@@ -365,58 +339,8 @@ def _one_by_one(stack: ChainStack, node: ast.Operator, holds: Callable[[ast.Form
     return np.stack(columns, axis=1)
 
 
-def _compare(operator: str, left: Floats, right: Floats, tie: float) -> Truths:
-    """A comparison; where a side is undefined it possibly holds."""
-    if tie:
-        left = np.where(np.abs(left - right) <= tie * np.abs(right), right, left)
-    match operator:
-        case "<":
-            found = left < right
-        case "<=":
-            found = left <= right
-        case ">":
-            found = left > right
-        case ">=":
-            found = left >= right
-        case "=":
-            found = left == right
-        case _:
-            found = left != right
-    undefined = np.isnan(left) | np.isnan(right)
-    return Truths(found & ~undefined, found | undefined)
-
-
 def _of_first(meant: Mask, values: NDArray[Any]) -> NDArray[Any]:
     """The entry of the first state that is meant, in each draw."""
     width = max(meant.shape[1], values.shape[1])
     first = np.broadcast_to(np.argmax(meant, axis=0), (width,))
     return np.asarray(np.take_along_axis(np.broadcast_to(values, (len(values), width)), first[None], axis=0)[0])
-
-
-def _call(function: ast.Function, arguments: list[Floats]) -> Floats:
-    first, *rest = arguments
-    match function:
-        case "min":
-            for argument in rest:
-                first = np.minimum(first, argument)
-            return first
-        case "max":
-            for argument in rest:
-                first = np.maximum(first, argument)
-            return first
-        case "floor":
-            return np.floor(first)
-        case "ceil":
-            return np.ceil(first)
-        case "round":  # halves upward, as in PRISM
-            below = np.floor(first)
-            return np.where(np.isfinite(first), below + (first - below >= 0.5), first)
-        case "pow":
-            undefined = ((first == 0) & (rest[0] < 0)) | np.isnan(first) | np.isnan(rest[0])
-            return np.where(undefined, np.nan, np.power(first, rest[0]))
-        case "mod":
-            remainder = first - rest[0] * np.floor(first / rest[0])
-            return np.where(rest[0] > 0, np.clip(remainder, 0.0, rest[0]), np.nan)
-        case "log":
-            base = np.log(rest[0])
-            return np.where(base == 0, np.nan, np.log(first) / base)
