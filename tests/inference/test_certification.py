@@ -22,7 +22,7 @@ NULLS = [name for name, scenario in SCENARIOS.items() if scenario.is_null]
 
 
 def test_chains_that_are_right_are_rejected_at_most_at_seven_percent():
-    """30 corpora of each of the eight nulls; benchmarks/certificate_size.py takes 400 of each."""
+    """30 corpora of each of the eight nulls; `tracebridge study certificate --replicates 400` takes 400 of each."""
     corpora = 30
     rejected = {}
     for name in NULLS:
