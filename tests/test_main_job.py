@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PROPERTIES = sorted((ROOT / "properties").glob("*.props"))
 DEMO = packaged("demo", "refund_agent.jsonl")
 
+#: For tests of what is exported, which no draw changes.
+POINT_ONLY = {"draws": 0, "resamples": 0, "replicates": 0}
+
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -38,7 +41,9 @@ def test_tau_bench(shared_data, tmp_path, capsys, exact):
         str(tmp_path / "out"),
         "--json",
     ]
-    code = run([*arguments, *(["--exact"] if exact else [])])
+    if exact:
+        arguments += ["--exact", "--draws", "200", "--bootstrap", "0", "--certificate-replicates", "19"]
+    code = run(arguments)
     document = json.loads(capsys.readouterr().out)
     assert document["corpus"]["outcomes"] == {"success": 84, "failure": 111, "censored": 5}
     assert document["corpus"]["n_runs"] == 200
@@ -52,6 +57,10 @@ def test_tau_bench(shared_data, tmp_path, capsys, exact):
         if exact:
             assert item["engines"][0]["operators"] == item["engines"][1]["operators"]
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == document
+    assert document["certificate"]["verdict"] == "reject"
+    assert document["mark"] == "chain rejected"
+    reached = document["properties"][1]
+    assert reached["uncertainty"]["violated"] > 0.95  # which is why the verdict is no mere point estimate
 
 
 @pytest.mark.shared_data
@@ -79,8 +88,11 @@ def test_every_packaged_property_is_answered_equally_by_both_engines(properties)
 def test_two_runs_write_the_same_bytes(tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:  # separate processes, with hashes seeded apart
-        command = [sys.executable, "-m", "tracebridge", "demo", "-o", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "random"})
+        command = [sys.executable, "-m", "tracebridge", "assess", str(DEMO), "-o", str(folder)]
+        command += ["--draws", "300", "--bootstrap", "100", "--certificate-replicates", "39", "--futures", "4"]
+        environment = {**os.environ, "PYTHONHASHSEED": "random"}
+        done = subprocess.run(command, check=False, capture_output=True, env=environment)
+        assert done.returncode == 4  # the packaged runs do not decide every property, and their tasks differ
     assert files_of(folders[0]) == files_of(folders[1])
     assert set(files_of(folders[0])) == {
         "chain.json",
@@ -94,7 +106,7 @@ def test_two_runs_write_the_same_bytes(tmp_path):
 
 @pytest.mark.storm
 def test_what_is_written_reads_back_as_the_same_chain(tmp_path):
-    assessment = assess([DEMO], output=tmp_path / "out", engines=["closed-form"])
+    assessment = assess([DEMO], output=tmp_path / "out", engines=["closed-form"], **POINT_ONLY)
     chain = assessment.fitted.fit.chain
     for name in ("chain.json", "model.prism"):
         back = read_model(tmp_path / "out" / name).chain
@@ -111,7 +123,7 @@ def test_the_rewritten_properties_have_the_same_values_on_the_exported_model(tmp
 
     for properties in PROPERTIES:
         folder = tmp_path / properties.stem
-        assessment = assess([DEMO], properties, output=folder, exact=True)
+        assessment = assess([DEMO], properties, output=folder, exact=True, **POINT_ONLY)
         text = (folder / "model.prism").read_text()
         with StormWorker() as worker:
             built = build_prism_chain(text, worker=worker)
@@ -125,6 +137,10 @@ def test_the_rewritten_properties_have_the_same_values_on_the_exported_model(tmp
 
 
 def test_an_assessment_names_its_exit_code():
-    assessment = assess([DEMO], ROOT / "properties" / "reliability.props", engines=["closed-form"])
+    options = {"engines": ["closed-form"], "draws": 200, "resamples": 0, "futures": 0}
+    assessment = assess([DEMO], ROOT / "properties" / "termination.props", replicates=0, **options)
     assert assessment.exit_code == 0
     assert assessment.folder is None
+    assessment = assess([DEMO], ROOT / "properties" / "termination.props", replicates=39, **options)
+    assert assessment.certificate.verdict == "reject"  # its tasks differ in difficulty
+    assert assessment.exit_code == 4

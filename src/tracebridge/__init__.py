@@ -45,8 +45,11 @@ if TYPE_CHECKING:
         reliability_curve,
     )
     from tracebridge.errors import TracebridgeError
+    from tracebridge.inference import Certificate, certify, property_uncertainty
+    from tracebridge.inference.judgement import judge
     from tracebridge.pctl import format_properties, parse_properties, read_properties
     from tracebridge.pipeline import Assessment, assess
+    from tracebridge.states import StateMap, TextFeatures, read_state_map
     from tracebridge.traces import Outcome, Step, Trace, TraceSet, open_traces, read_traces, write_traces
 
 _HOME = {
@@ -79,8 +82,11 @@ _HOME = {
     ),
     "tracebridge.agreement": ("Agreement", "compare"),
     "tracebridge.errors": ("TracebridgeError",),
+    "tracebridge.inference": ("Certificate", "certify", "property_uncertainty"),
+    "tracebridge.inference.judgement": ("judge",),
     "tracebridge.pctl": ("format_properties", "parse_properties", "read_properties"),
     "tracebridge.pipeline": ("Assessment", "assess"),
+    "tracebridge.states": ("StateMap", "TextFeatures", "read_state_map"),
     "tracebridge.traces": (
         "Outcome",
         "Step",
@@ -97,6 +103,7 @@ __all__ = [
     "AbsorbingChain",
     "Agreement",
     "Assessment",
+    "Certificate",
     "ChainFit",
     "CheckResult",
     "Enclosure",
@@ -106,7 +113,9 @@ __all__ = [
     "RationalMatrix",
     "RationalVector",
     "RewardStructure",
+    "StateMap",
     "Step",
+    "TextFeatures",
     "Trace",
     "TraceSet",
     "TracebridgeError",
@@ -115,6 +124,7 @@ __all__ = [
     "__version__",
     "absorption_probabilities",
     "assess",
+    "certify",
     "check",
     "compare",
     "expected_visits",
@@ -123,14 +133,17 @@ __all__ = [
     "format_properties",
     "fundamental_matrix",
     "horizon",
+    "judge",
     "long_run_reliability",
     "mean_time_to_absorption",
     "open_traces",
     "parse_properties",
     "pass_at_k",
     "pass_hat_k",
+    "property_uncertainty",
     "read_model",
     "read_properties",
+    "read_state_map",
     "read_traces",
     "reliability",
     "reliability_curve",

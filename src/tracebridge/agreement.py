@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,49 @@ from tracebridge.checking.result import CheckResult, Verdict, number_to_json
 if TYPE_CHECKING:
     from tracebridge.closedform.enclosure import EnclosureVector
     from tracebridge.pctl.ast import Property
+
+
+class Ends(Protocol):
+    """An interval about the data."""
+
+    @property
+    def lower(self) -> float:
+        """Its lower end."""
+
+    @property
+    def upper(self) -> float:
+        """Its upper end."""
+
+
+class Uncertain(Protocol):
+    """What the data say about a property: a `PropertyUncertainty` of `tracebridge.inference`."""
+
+    @property
+    def level(self) -> float:
+        """Of the interval, and of the rule that decides a property with ``credible``."""
+
+    @property
+    def interval(self) -> Ends | None:
+        """Of the number that the property is about; None without one."""
+
+    @property
+    def satisfied(self) -> float | None:
+        """``P(satisfied | data)``; None for a query."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """By the data alone; ``unsupported`` where no draw could be evaluated, None for a query."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is undecided or unsupported."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else to know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,8 +77,11 @@ class Agreement:
         agree: True or False where at least two engines answered, None otherwise.
         gap: the largest difference between two engines; 0 means equal; None without two answers.
         allowed: the largest difference that their bounds allow at the place of the gap.
-        verdict: the joint verdict; None for a query that was answered.
+        verdict: the joint verdict; None for a query that was answered. Of a property with ``//@ credible`` it is
+            undecided until `tracebridge.inference.judged` has applied the rule to the data behind the chain.
         reason: why the verdict is not simply the engines'.
+        at_estimate, reason_at_estimate: the same for the chain as it is, whatever ``credible`` asks for.
+        uncertainty: what the data behind the chain say; None for a chain without counts, or if it was not asked for.
     """
 
     property: Property
@@ -45,6 +91,9 @@ class Agreement:
     allowed: float | None
     verdict: Verdict | None
     reason: str | None = None
+    at_estimate: Verdict | None = None
+    reason_at_estimate: str | None = None
+    uncertainty: Uncertain | None = None
 
     @builtins.property  # the field called property hides it
     def ok(self) -> bool:
@@ -63,13 +112,25 @@ class Agreement:
 
     def __repr__(self) -> str:
         agreed = {True: f"gap {self.gap}", False: "THE ENGINES DISAGREE", None: "one engine"}[self.agree]
-        return f"<Agreement on {self.property.name or self.property.text}: {self.verdict or 'answered'}, {agreed}>"
+        found = self.uncertainty
+        data = (
+            ""
+            if found is None or found.interval is None
+            else f", {found.interval.lower:.4g}..{found.interval.upper:.4g}"
+        )
+        data += "" if found is None or found.satisfied is None else f", P(satisfied) {found.satisfied:.4g}"
+        name = self.property.name or self.property.text
+        return f"<Agreement on {name}: {self.verdict or 'answered'}, {agreed}{data}>"
 
     def _repr_html_(self) -> str:
         cells = [self.property.name or "", self.property.text, str(self.verdict or "answered")]
         cells += [str(result.value.value) if result.value else str(result.truth) for result in self.results]
         cells.append("" if self.gap is None else f"{self.gap:.2g}")
         heads = ["property", "formula", "verdict", *(result.engine for result in self.results), "gap"]
+        if (found := self.uncertainty) is not None:
+            heads += [f"{found.level:.6g} interval", "P(satisfied | data)"]
+            cells.append("" if found.interval is None else f"[{found.interval.lower:.4g}, {found.interval.upper:.4g}]")
+            cells.append("" if found.satisfied is None else f"{found.satisfied:.4g}")
         row = "".join(f"<td>{escape(cell[:200])}</td>" for cell in cells)
         return f"<table><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr><tr>{row}</tr></table>"
 
@@ -80,10 +141,12 @@ class Agreement:
             "formula": self.property.text,
             "annotations": {note.key: note.value for note in self.property.annotations},
             "verdict": None if self.verdict is None else str(self.verdict),
+            "at_estimate": None if self.at_estimate is None else str(self.at_estimate),
             "agree": self.agree,
             "gap": None if self.gap is None else number_to_json(self.gap),
             "allowed": None if self.allowed is None else number_to_json(self.allowed),
             "reason": self.reason,
+            "uncertainty": None if self.uncertainty is None else self.uncertainty.to_dict(),
             "engines": [result.to_dict() for result in self.results],
         }
 
@@ -115,7 +178,13 @@ def compare_property(results: Sequence[CheckResult]) -> Agreement:
             agree = agree and pair_agree
             if pair_gap > gap:
                 gap, allowed = pair_gap, pair_allowed
-    verdict, reason = _joint_verdict(results, answered, agree)
+    at_estimate, reason_at_estimate = _joint_verdict(results, answered, agree)
+    verdict, reason = at_estimate, reason_at_estimate
+    credible = results[0].property.annotation("credible")
+    if credible is not None and verdict in {Verdict.SATISFIED, Verdict.VIOLATED}:
+        verdict = Verdict.UNDECIDED
+        asked = f"credible {credible} was asked for, but no posterior interval was computed"
+        reason = asked if reason is None else f"{reason}; {asked}"
     return Agreement(
         property=results[0].property,
         results=tuple(results),
@@ -124,6 +193,8 @@ def compare_property(results: Sequence[CheckResult]) -> Agreement:
         allowed=allowed,
         verdict=verdict,
         reason=reason,
+        at_estimate=at_estimate,
+        reason_at_estimate=reason_at_estimate,
     )
 
 
@@ -201,7 +272,4 @@ def _joint_verdict(
     if Verdict.UNDECIDED in verdicts:
         unsure = next(result.engine for result in answered if result.verdict is Verdict.UNDECIDED)
         reason = f"{unsure} alone could not decide: {next(r.reason for r in answered if r.engine == unsure)}"
-    credible = results[0].property.annotation("credible")
-    if credible is not None and decided != {None}:
-        return Verdict.UNDECIDED, f"credible {credible} was asked for, but no posterior interval was computed"
     return next(iter(decided)), reason

@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tracebridge.agreement import Agreement, compare, worst_exit_code
-from tracebridge.chain import ChainFit, document_text, fit_chain
+from tracebridge.agreement import Agreement, compare
+from tracebridge.chain import ChainFit, LengthCounts, document_text, fit_chain
 from tracebridge.checking import ENGINE_NAMES, iter_check
-from tracebridge.errors import Location, NothingToCheckError, PropertyError
+from tracebridge.errors import Location, NothingToCheckError, PropertyError, UsageError
 from tracebridge.export import format_prism, is_rewritten, rewrite_for_export
+from tracebridge.inference import (
+    DEFAULT_REPLICATES,
+    Certificate,
+    PathCounts,
+    SecondOpinion,
+    certify,
+    property_uncertainty,
+    second_opinions,
+)
+from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
+from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
+from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undecided
+from tracebridge.inference.posterior import DEFAULT_DRAWS
+from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
+from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, shows_memory, varying_covariates
 from tracebridge.pctl import ast, format_properties, read_properties, resolve_constants
-from tracebridge.report import OutputFolder, key_figures, results_document, summary_markdown
+from tracebridge.report import (
+    Findings,
+    KeyFigures,
+    OutputFolder,
+    PropertyFinding,
+    key_figures,
+    marks_of,
+    observed_curve,
+    results_document,
+    summary_markdown,
+)
+from tracebridge.report.figures import HORIZON_GAP
 from tracebridge.resources import packaged
-from tracebridge.traces import TraceTally, open_traces
-
-if TYPE_CHECKING:
-    from tracebridge.report import KeyFigures
+from tracebridge.traces import Trace, TraceTally, open_traces
 
 #: Told what is being done, so that a caller can show it.
 Progress = Callable[[str], None]
+
+#: Fewer replicates could not reject at the level of the certificate.
+LEAST_REPLICATES = 19
 
 #: The largest chain that is written as PRISM text; the tools read larger ones too slowly.
 MAX_PRISM_STATES = 10_000
@@ -35,10 +61,12 @@ class FittedCorpus:
 
     Attributes:
         fit: the fitted chain. corpus: counts of the corpus, its files, and what was skipped, as JSON values.
+        traces: the runs once more; every iteration reads the files again, unless they can be read only once.
     """
 
     fit: ChainFit
     corpus: Mapping[str, Any]
+    traces: Iterable[Trace]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,22 +74,34 @@ class Assessment:
     """What `assess` found.
 
     Attributes:
-        fitted: the fit and its corpus. agreements: one a property. figures: headline numbers, or why there are none.
-        engines: engine name to version. folder: where the files are, None if nothing was written.
-        document: the same as JSON values, which is also what results.json holds.
+        fitted: the fit and its corpus. findings: everything. folder: where the files are, None if nothing was written.
+        document: the findings as JSON values, which is also what results.json holds.
     """
 
     fitted: FittedCorpus
-    agreements: tuple[Agreement, ...]
-    figures: KeyFigures | str
-    engines: Mapping[str, str]
+    findings: Findings
     folder: Path | None
     document: Mapping[str, Any]
 
     @property
+    def figures(self) -> KeyFigures | str:
+        """Headline numbers, or why there are none."""
+        return self.findings.figures
+
+    @property
+    def agreements(self) -> tuple[Agreement, ...]:
+        """What the engines and the data say, one a property."""
+        return tuple(each.agreement for each in self.findings.properties)
+
+    @property
+    def certificate(self) -> Certificate | str:
+        """Whether the runs are those of such a chain, or why that was not tested."""
+        return self.findings.certificate
+
+    @property
     def exit_code(self) -> int:
-        """The worst over all properties; see the README for the codes."""
-        return worst_exit_code([agreement.exit_code for agreement in self.agreements])
+        """The worst over all properties, and 4 for a rejected chain; see the README for the codes."""
+        return self.findings.exit_code
 
 
 def fit_files(
@@ -70,12 +110,25 @@ def fit_files(
     trace_format: str | None = None,
     mapping: Mapping[str, str] | None = None,
     skip_bad: bool = False,
+    keep: bool = False,
     **fit_options: Any,
 ) -> FittedCorpus:
-    """Read trace files and fit a chain in one pass; see `open_traces` and `fit_chain` for the options."""
+    """Read trace files and fit a chain in one pass; see `open_traces` and `fit_chain` for the options.
+
+    Args:
+        keep: keep the runs in memory if one of the paths, such as standard input, can be read only once.
+    """
     stream = open_traces(paths, format=trace_format, mapping=mapping, skip_bad=skip_bad)
     tally = TraceTally()
-    fit = fit_chain((tally.add(trace) for trace in stream), **fit_options)
+    kept: list[Trace] | None = [] if keep and any(map(_is_read_once, paths)) else None
+
+    def passing() -> Iterator[Trace]:
+        for trace in stream:
+            if kept is not None:
+                kept.append(trace)
+            yield tally.add(trace)
+
+    fit = fit_chain(passing(), **fit_options)
     corpus = {
         **tally.summary().to_dict(),
         "files": [file.to_dict() for file in stream.files],
@@ -83,7 +136,11 @@ def fit_files(
         "problems": [str(problem) for problem in stream.log.listing()],
         "notes": [str(note) for note in stream.log.notes],
     }
-    return FittedCorpus(fit=fit, corpus=corpus)
+    return FittedCorpus(fit=fit, corpus=corpus, traces=stream if kept is None else tuple(kept))
+
+
+def _is_read_once(path: str | Path) -> bool:
+    return str(path) == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
 
 
 def assess(
@@ -96,20 +153,34 @@ def assess(
     exact: bool = False,
     constants: Mapping[str, Fraction | bool] | None = None,
     time_limit: float | None = None,
+    seed: int = 0,
+    draws: int = DEFAULT_DRAWS,
+    resamples: int = DEFAULT_RESAMPLES,
+    replicates: int = DEFAULT_REPLICATES,
+    covariates: Sequence[str] | None = None,
+    futures: int = PLAN_FUTURES,
     progress: Progress = lambda message: None,
     **options: Any,
 ) -> Assessment:
-    """Fit, export, check, compare and report.
+    """Fit, certify, export, check, compare, judge by the data, and report.
 
     Args:
         paths: trace files, folders or patterns. properties: a property file; the packaged reliability.props by default.
         output: folder for chain.json, model.prism, the property files, results.json and summary.md; nothing is written
             without one. force: also into a non-empty folder that is not ours.
         engines, exact, constants, time_limit: see `check`. options: see `fit_files`.
+        seed: of everything that is drawn.
+        draws: of the posterior, for intervals, P(satisfied | data) and properties with ``credible``. resamples: of the
+            bootstrap. replicates: of the certificate. futures: for each number of further runs, for properties that the
+            data leave undecided. Each of these can be 0, which turns it off.
+        covariates: what the certificate tests runs for differing by; by default task, trial and model, as far as known.
 
     Raises:
         TracebridgeError: as the stages do; nothing is written then.
     """
+    effort = _Effort(
+        seed=seed, draws=draws, resamples=resamples, replicates=replicates, futures=futures, covariates=covariates
+    )
     file = read_properties(properties if properties is not None else packaged("properties", "reliability.props"))
     if is_rewritten(file):
         raise PropertyError(
@@ -123,37 +194,130 @@ def assess(
         None if output is None else OutputFolder(output, marker="results.json", kind="tracebridge-results", force=force)
     )
     progress("reading traces and fitting the chain")
-    fitted = fit_files(paths, propositions=propositions_of(resolved), **options)
-    chain = fitted.fit.chain
-    figures = key_figures(chain)
-    results = []
-    for result in iter_check(chain, resolved, engines=engines, exact=exact, time_limit=time_limit):
-        progress(f"{result.engine}: {result.property.name or result.property.text}")
-        results.append(result)
-    shared: dict[str, Any] = {
-        "corpus": fitted.corpus,
-        "fit": fitted.fit,
-        "figures": figures,
-        "agreements": tuple(compare(results)),
-        "engines": {ENGINE_NAMES[name]: engine_version(name) for name in engines},
-        "exact": exact,
-    }
+    fitted = fit_files(paths, propositions=propositions_of(resolved), keep=True, **options)
+    agreements = _checked(fitted.fit, resolved, engines, exact=exact, time_limit=time_limit, progress=progress)
+    versions = {ENGINE_NAMES[name]: engine_version(name) for name in engines}
+    findings = _judged(fitted, resolved, agreements, effort, engines=versions, exact=exact, progress=progress)
     texts = _texts(fitted.fit, file, resolved)
-    texts["summary.md"] = summary_markdown(**shared)
+    texts["summary.md"] = summary_markdown(findings)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(texts.items())}
-    document = results_document(**shared, files=hashes)
+    document = results_document(findings, files=hashes)
     if folder is not None:
         for name, text in texts.items():
             folder.write(name, text)
         folder.write_json("results.json", document)
     return Assessment(
-        fitted=fitted,
-        agreements=shared["agreements"],
-        figures=figures,
-        engines=shared["engines"],
-        folder=None if folder is None else folder.path,
-        document=document,
+        fitted=fitted, findings=findings, folder=None if folder is None else folder.path, document=document
     )
+
+
+def _checked(
+    fit: ChainFit,
+    file: ast.PropertyFile,
+    engines: Sequence[str],
+    *,
+    exact: bool,
+    time_limit: float | None,
+    progress: Progress,
+) -> list[Agreement]:
+    """What the engines say, property by property."""
+    results = []
+    for result in iter_check(fit, file, engines=engines, exact=exact, time_limit=time_limit):
+        progress(f"{result.engine}: {result.property.name or result.property.text}")
+        results.append(result)
+    return compare(results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Effort:
+    """How much is drawn, and from which seed; see `assess`.
+
+    Raises:
+        UsageError: for a negative number, or too few replicates.
+    """
+
+    seed: int
+    draws: int
+    resamples: int
+    replicates: int
+    futures: int
+    covariates: Sequence[str] | None
+
+    def __post_init__(self) -> None:
+        if min(self.seed, self.draws, self.resamples, self.replicates, self.futures) < 0:
+            raise UsageError("a seed and numbers of draws, resamples, replicates and futures are not negative")
+        if 0 < self.replicates < LEAST_REPLICATES:
+            raise UsageError(
+                f"a certificate takes at least {LEAST_REPLICATES} replicates, or 0 for none, not {self.replicates}"
+            )
+
+
+def _judged(
+    fitted: FittedCorpus,
+    file: ast.PropertyFile,
+    agreements: list[Agreement],
+    effort: _Effort,
+    *,
+    engines: Mapping[str, str],
+    exact: bool,
+    progress: Progress,
+) -> Findings:
+    """What the runs say about the chain, about each property and about each headline number."""
+    fit, seed = fitted.fit, effort.seed
+    notes: list[str] = []
+    if effort.draws:
+        progress(f"{effort.draws} draws of the posterior")
+        agreements = judged(agreements, property_uncertainty(fit, file, draws=effort.draws, seed=seed))
+    else:
+        notes.append("no posterior was drawn: there are no intervals, and properties with credible stay undecided")
+    progress("counting runs")
+    runs, counted_paths = count_runs(fit, fitted.traces, effort.covariates or STANDARD_COVARIATES)
+    lengths = LengthCounts.from_lengths(runs.lengths, runs.outcomes)
+    drawn = runs if effort.resamples and fit.weighted is None else None
+    opinions: list[SecondOpinion | None] = [None] * len(agreements)
+    if effort.resamples:
+        progress(f"{effort.resamples} resamples of the runs")
+        opinions = [*second_opinions(fit, file, runs=drawn, resamples=effort.resamples, seed=seed)]
+        if drawn is None:
+            notes.append("no bootstrap: runs with weights are not drawn again, their sampling design is not known")
+    progress(f"certificate: {effort.replicates} replicates")
+    certificate = _certificate(fit, counted_paths, lengths.under(fit.policy), effort)
+    progress("planning")
+    plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
+    properties = []
+    for agreement, opinion, plan in zip(agreements, opinions, plans, strict=True):
+        basis = qualitative_basis(fit, agreement.property.formula) if is_relative_to_support(fit) else ()
+        marks = marks_of(basis, None if isinstance(certificate, str) else certificate.mark)
+        properties.append(PropertyFinding(agreement=agreement, marks=marks, opinion=opinion, plan=plan, basis=basis))
+    figures = key_figures(fit.chain)
+    budgets = [] if isinstance(figures, str) else list(figures.curve)
+    uncertainty: Mapping[str, FigureUncertainty] = {}
+    if effort.draws and not isinstance(figures, str):
+        progress("intervals of the headline numbers")
+        numbers = {"draws": effort.draws, "resamples": effort.resamples, "seed": seed}
+        uncertainty = figure_uncertainty(fit, budgets, runs=drawn, horizon_gap=HORIZON_GAP, **numbers)
+    return Findings(
+        corpus=fitted.corpus,
+        fit=fit,
+        figures=figures,
+        figure_uncertainty=uncertainty,
+        properties=tuple(properties),
+        engines=engines,
+        exact=exact,
+        certificate=certificate,
+        observed=observed_curve(fit, lengths, budgets),
+        notes=tuple(notes),
+    )
+
+
+def _certificate(fit: ChainFit, paths: PathCounts, lengths: LengthCounts, effort: _Effort) -> Certificate | str:
+    """Whether the runs are those of such a chain, or why that is not tested."""
+    if not effort.replicates:
+        return "no replicates were asked for"
+    if not shows_memory(lengths):
+        return "no run was seen to go on from its second step, so that no memory could show"
+    tested = effort.covariates or varying_covariates(paths)
+    return certify(fit, paths, covariates=tested, replicates=effort.replicates, seed=effort.seed)
 
 
 def _texts(fit: ChainFit, file: ast.PropertyFile, resolved: ast.PropertyFile) -> dict[str, str]:

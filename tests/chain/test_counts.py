@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tracebridge.chain.counts import TransitionCounts
 from tracebridge.errors import ModelError, UsageError
-from tracebridge.states.abstraction import abstract_features
+from tracebridge.states.construction import abstract_features
 from tracebridge.states.features import count_features
 from tracebridge.states.flow import RunFlow
 from tracebridge.traces.model import Outcome, Step, Trace

@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 from tracebridge.chain import ChainFit, TransitionCounts, fit_chain, fit_counts, read_chain, read_fit, write_fit
 from tracebridge.errors import FitError, ModelError, NothingToCheckError, UsageError
-from tracebridge.states import abstract_features, count_features
+from tracebridge.states import TextFeatures, abstract_features, count_features
 from tracebridge.traces import open_traces
 from tracebridge.traces.model import Outcome, Step, Trace
 
@@ -382,7 +382,7 @@ def test_folding_every_step_is_told_loudly(options, words):
 def test_a_kind_that_is_also_the_name_of_other_steps_is_told():
     steps = (Step(name="action", kind="tool"), Step(name="x", kind="action"))
     notes = fit_chain([Trace(trace_id="a", outcome=Outcome.SUCCESS, steps=steps)]).notes
-    expected = "properties call the kind 'action' by 'kind_action', because 'action' is also the name of other steps"
+    expected = "properties call the kind 'action' by 'kind_action', because 'action' names something else, too"
     assert expected in notes
 
 
@@ -452,3 +452,91 @@ def test_the_identity_holds_on_real_traces(shared_data):
     assert fit.counts.n_runs > 50
     assert success_probability(fit.chain) == fit.counts.pass_rate("failure")
     assert mean_time_to_absorption(fit.chain) == fit.counts.mean_length("failure")
+
+
+# ---------------------------------------------------------------- where states come from
+
+
+def saying(i, *texts):
+    steps = tuple(Step(name="say", kind="message", text=text) for text in texts)
+    return Trace(trace_id=str(i), outcome=Outcome.SUCCESS if i % 3 else Outcome.FAILURE, steps=steps)
+
+
+def conversations():
+    return [saying(i, f"hello friend {i}", f"refund money {i}", f"parcel street {i}") for i in range(12)]
+
+
+def test_a_map_from_a_file_is_recorded_and_applied_again(tmp_path):
+    (tmp_path / "map.toml").write_text(
+        'default = "rest"\n[[rule]]\nstate = "broken"\nerror = true\n[[rule]]\nstate = "find"\nname = "sea*"\n'
+    )
+    fit = fit_chain(example_traces(), states=tmp_path / "map.toml")
+    assert fit.chain.states == ("broken", "find", "rest", "success", "failure")
+    assert "states are those of a map with 2 rules, which is in the document of the fit" in fit.notes
+    write_fit(tmp_path / "chain.json", fit)
+    again = read_fit(tmp_path / "chain.json")
+    assert again.abstraction == fit.abstraction
+    features = again.abstraction.count_features(example_traces())
+    assert TransitionCounts.from_features(features, again.abstraction) == fit.counts
+    document = json.loads((tmp_path / "chain.json").read_text())["abstraction"]
+    assert document["classifier"]["rule"][1] == {"state": "find", "name": ["sea*"]}
+    assert document["descriptions"]["broken"]["steps"] == 1
+
+
+def test_a_function_is_recorded_by_its_name_and_the_fit_says_so(tmp_path):
+    def initial(step):
+        return step.name[0]
+
+    fit = fit_chain(example_traces(), states=initial)
+    assert fit.chain.states == ("a", "s", "success", "failure")
+    (note,) = [note for note in fit.notes if "Python function" in note]
+    assert note.endswith("initial gives; a document of the fit has its name only, so that it cannot be applied to "
+                         "traces again")  # fmt: skip
+    write_fit(tmp_path / "chain.json", fit)
+    again = read_fit(tmp_path / "chain.json")
+    assert again.chain.states == fit.chain.states
+    with pytest.raises(FitError, match="its document does not hold"):
+        again.abstraction.encode_runs(example_traces())
+
+
+def test_weights_and_maps_go_together():
+    runs = [saying(i, "x").__class__(trace_id=str(i), outcome="success", steps=(Step(name=n),), attributes={"w": 2})
+            for i, n in enumerate("ab")]  # fmt: skip
+    fit = fit_chain(runs, states=lambda step: "all", weight="w")
+    assert fit.chain.states == ("all", "success", "failure")
+    assert fit.weighted.total_weight == 4
+
+
+def test_a_fit_with_text_features(tmp_path):
+    options = {"text_features": TextFeatures(weight=2), "propositions": ["message"]}
+    fit = fit_chain(conversations(), prior="none", **options)
+    assert len(fit.chain.states) == 5
+    assert success_probability(fit.chain) == fit.counts.pass_rate()
+    assert mean_time_to_absorption(fit.chain) == 3
+    assert any(
+        note.startswith("states are clusters of rule-based features and text (hashed TF-IDF") for note in fit.notes
+    )
+    clustered = fit_chain(conversations(), k_max=2, **options)
+    assert any("of 2..2 clusters 2 have the highest mean silhouette, 0." in note for note in clustered.notes)
+    write_fit(tmp_path / "chain.json", fit)
+    again = read_fit(tmp_path / "chain.json")
+    assert again.abstraction == fit.abstraction
+    runs = again.abstraction.encode_runs(conversations())
+    assert TransitionCounts.from_features(runs.counts(), again.abstraction) == fit.counts
+    shuffled = fit_chain(conversations()[::-1], prior="none", **options)
+    write_fit(tmp_path / "again.json", shuffled)
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "chain.json").read_bytes()
+
+
+def test_a_fit_with_a_sentence_encoder():
+    fit = fit_chain(conversations(), text_features=lambda texts: [[t.count("h"), t.count("m"), 1] for t in texts])
+    assert any("the encoder" in note and "<lambda>" in note for note in fit.notes)
+    assert any("encoder's name only" in note for note in fit.notes)
+
+
+def test_the_fit_says_what_was_split_for_which_property():
+    fit = fit_chain(example_traces(), k_max=1, propositions=["search"])
+    assert any(
+        note.startswith("state 'search+answer+step_success' was split into") and note.endswith("name 'search'")
+        for note in fit.notes
+    )

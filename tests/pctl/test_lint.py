@@ -7,6 +7,7 @@ import pytest
 from tracebridge.pctl import lint, parse_properties
 
 LABELS = {"success", "failure", "absorbed", "tool-call"}
+LEVEL = "the share of the posterior in which the property must hold: at least 0.5, and below 1"
 NAME = '"n": '
 
 
@@ -74,8 +75,18 @@ NAME = '"n": '
             '//@ owner me\n"n": true;',
             "1:1: warning: unknown annotation 'owner' (the keys are requirement, credible, severity, note)",
         ),
-        ('//@ credible 95\n"n": true;', "1:1: error: credible needs a level between 0 and 1, not 95 (as in 0.95)"),
-        ('//@ credible nan\n"n": true;', "1:1: error: credible needs a level between 0 and 1, not nan (as in 0.95)"),
+        (
+            '//@ credible 95\n"n": true;',
+            f"1:1: error: credible 95 is no level ({LEVEL})",
+        ),
+        (
+            '//@ credible nan\n"n": true;',
+            f"1:1: error: credible nan is no level ({LEVEL})",
+        ),
+        ('//@ credible 0.4\n"n": true;', f"1:1: error: credible 0.4 is no level ({LEVEL})"),
+        ('//@ credible 1\n"n": true;', f"1:1: error: credible 1 is no level ({LEVEL})"),
+        ('//@ credible 1/0\n"n": true;', f"1:1: error: credible 1/0 is no level ({LEVEL})"),
+        ('//@ credible 1e999999999\n"n": true;', f"1:1: error: credible 1e999999999 is no level ({LEVEL})"),
         ('//@ requirement\n"n": true;', "1:1: error: the annotation requirement has no value"),
         (
             '"n": true;\n//@ requirement X',

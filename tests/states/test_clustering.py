@@ -7,10 +7,14 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_score
 
 from tracebridge.errors import FitError, UsageError
+from tracebridge.states import clustering
 from tracebridge.states.clustering import (
+    MAX_NUMBERS,
     MAX_POINTS,
+    SAMPLED_STEPS,
     cluster,
     cut_tree,
+    is_exact,
     mean_silhouettes,
     require_clusterable,
     ward_tree,
@@ -144,8 +148,109 @@ def test_refusals():
     with pytest.raises(FitError, match="shape"):
         cluster(np.zeros((2, 1)), [1], k_max=2)
     with pytest.raises(FitError, match="too many") as caught:
-        require_clusterable(MAX_POINTS + 1, 3)
+        require_clusterable(MAX_NUMBERS // 3 + 1, 3)
     assert "min_count" in str(caught.value)
     with pytest.raises(FitError, match="too many"):
-        require_clusterable(5_000, 2_000)
+        require_clusterable(9_000, 10_000)
+    with pytest.raises(FitError, match="too many"):
+        require_clusterable(20_000, 10, 1_000)
     require_clusterable(MAX_POINTS, 30, 12)
+    require_clusterable(5_000, 2_000)
+
+
+def test_what_is_exact():
+    assert is_exact(MAX_POINTS, 10, 12)
+    assert is_exact(MAX_POINTS, 10, 30)
+    assert not is_exact(MAX_POINTS + 1, 10, 2)
+    assert not is_exact(MAX_POINTS, 1_000, 12)
+
+
+# ---------------------------------------------------------------- too many points for an exact tree
+
+
+def noisy_one_hot(seed, n, m=6, sigma=0.08):
+    """The states of the paper's study: corners of a simplex with noise; and which of them each point is."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, m, size=n)
+    return np.eye(m)[truth] + rng.normal(scale=sigma, size=(n, m)), truth
+
+
+@pytest.fixture
+def few_points(monkeypatch):
+    """Beyond 300 points clustering is approximate."""
+    monkeypatch.setattr(clustering, "MAX_POINTS", 300)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_approximate_clusters_are_the_true_ones(seed, few_points):
+    points, truth = noisy_one_hot(seed, 2_000)
+    found = cluster(points, np.ones(2_000), k_max=12)
+    assert found.approximate
+    assert found.n_clusters == 6
+    assert partition(found.labels) == partition(truth)
+    assert set(found.silhouettes) == set(range(2, 13))
+
+
+def test_approximate_clusters_beyond_the_real_limit(monkeypatch):
+    monkeypatch.setattr(clustering, "MAX_CENTRES", 100)  # quicker, and enough for three clusters
+    points, truth = noisy_one_hot(4, MAX_POINTS + 1_000, m=3)
+    found = cluster(points, np.ones(len(points)), k_max=4)
+    assert found.approximate
+    assert partition(found.labels) == partition(truth)
+
+
+def test_approximate_clusters_do_not_depend_on_order(few_points):
+    points, _ = noisy_one_hot(7, 400, sigma=0.4)
+    weights = np.random.default_rng(1).integers(1, 5, size=400)
+    once = cluster(points, weights, k_max=8)
+    order = np.random.default_rng(2).permutation(400)
+    shuffled = cluster(points[order], weights[order], k_max=8)
+    assert once.approximate
+    assert shuffled.labels.tolist() == once.labels[order].tolist()
+    assert shuffled.silhouettes == once.silhouettes
+    repeated = cluster(np.repeat(points, weights, axis=0), np.ones(weights.sum()), k_max=8)
+    assert repeated.labels.tolist() == np.repeat(once.labels, weights).tolist()
+
+
+def test_silhouettes_of_a_sample_that_is_everything_are_exact(few_points):
+    points, _ = noisy_one_hot(8, 500, sigma=0.3)
+    weights = np.random.default_rng(3).integers(1, 6, size=500).astype(float)
+    assert weights.sum() < SAMPLED_STEPS
+    found = cluster(points, weights, k_max=6)
+    exact = mean_silhouettes(points, weights, {found.n_clusters: found.labels})
+    assert found.silhouettes[found.n_clusters] == pytest.approx(exact[found.n_clusters], abs=1e-12)
+
+
+def test_silhouettes_of_a_sample_are_near_those_of_all(few_points, monkeypatch):
+    points, _ = noisy_one_hot(9, 2_000, sigma=0.3)
+    monkeypatch.setattr(clustering, "SAMPLED_STEPS", 600)
+    found = cluster(points, np.ones(2_000), k_max=6)
+    exact = mean_silhouettes(points, np.ones(2_000), {found.n_clusters: found.labels})[found.n_clusters]
+    # silhouettes lie in -1..1 with a spread of about 0.1 here: four standard errors of 600
+    assert found.silhouettes[found.n_clusters] == pytest.approx(exact, abs=4 * 0.1 / 600**0.5)
+
+
+def test_clusters_that_no_sampled_step_is_in(few_points):
+    """One kind of step has all but a billionth of the steps: a sample sees nothing else, and there is one cluster."""
+    points, _ = noisy_one_hot(10, 400)
+    weights = np.ones(400)
+    weights[0] = 1e13
+    found = cluster(points, weights, k_max=5)
+    assert (found.n_clusters, dict(found.silhouettes), found.approximate) == (1, {}, True)
+    assert set(found.labels.tolist()) == {0}
+
+
+def test_sampled_steps_are_drawn_by_weight_and_without_replacement():
+    weights = np.array([5.0, 1.0, 2_000.0, 4_000.0])
+    points, repeats = clustering._sampled_steps(weights)
+    assert repeats.sum() == SAMPLED_STEPS
+    assert (repeats <= weights[points]).all()
+    # hypergeometric: 2,000 of 6,006 steps, so that about 999 of 3,000 with a standard deviation of 18
+    assert repeats[points.tolist().index(2)] == pytest.approx(SAMPLED_STEPS * 2_000 / 6_006, abs=5 * 18.3)
+    points, repeats = clustering._sampled_steps(np.array([3.0, 1.0]))
+    assert (points.tolist(), repeats.tolist()) == ([0, 1], [3.0, 1.0])
+
+
+def test_the_smallest_of_equal_silhouettes_wins(monkeypatch):
+    monkeypatch.setattr(clustering, "mean_silhouettes", lambda points, weights, cuts: {2: 0.5, 3: 0.5 + 1e-13, 4: 0.1})
+    assert cluster(np.arange(9.0)[:, None], np.ones(9), k_max=4).n_clusters == 2

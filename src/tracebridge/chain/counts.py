@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -27,6 +27,14 @@ CensoringPolicy = Literal["censored", "failure", "drop"]
 
 KIND = "transition-counts"
 SCHEMA_VERSION = 1
+
+
+class _Numbering(dict[str, int]):
+    """Numbers names as they are met."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +98,25 @@ class TransitionCounts:
     @classmethod
     def from_paths(cls, paths: Iterable[tuple[Sequence[str], Outcome | str]]) -> TransitionCounts:
         """Count runs given as state names in order and an outcome."""
-        runs: dict[Outcome, list[Sequence[str]]] = {outcome: [] for outcome in OUTCOMES}
+        sequences, outcomes = [], []
         for names, outcome in paths:
-            runs[Outcome(outcome)].append(names)
-        states = tuple(sorted({name for group in runs.values() for names in group for name in names}))
-        position = {name: i for i, name in enumerate(states)}
+            sequences.append(names)
+            outcomes.append(outcome)
+        numbers = _Numbering()
+        lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
+        found = map(numbers.__getitem__, chain.from_iterable(sequences))
+        steps = np.fromiter(found, dtype=np.int64, count=int(lengths.sum()))
+        states = tuple(sorted(numbers))
+        rank = np.empty(len(states), dtype=np.int64)
+        rank[[numbers[name] for name in states]] = np.arange(len(states))
+        steps = rank[steps]
+        known = {outcome: OUTCOMES.index(Outcome(outcome)) for outcome in set(outcomes)}
+        ends = np.fromiter(map(known.__getitem__, outcomes), dtype=np.int8, count=len(outcomes))
         flows = {}
-        for outcome, group in runs.items():
-            codes = np.array([position[name] for names in group for name in names], dtype=np.int64)
-            offsets = np.array([0, *accumulate(map(len, group))], dtype=np.int64)
-            flows[outcome.value] = RunFlow.from_paths(codes, offsets, len(states))
+        for i, outcome in enumerate(OUTCOMES):
+            chosen = ends == i
+            offsets = np.concatenate([[0], np.cumsum(lengths[chosen])])
+            flows[outcome.value] = RunFlow.from_paths(steps[np.repeat(chosen, lengths)], offsets, len(states))
         return cls(states=states, **flows)
 
     def __add__(self, other: TransitionCounts) -> TransitionCounts:

@@ -46,8 +46,10 @@ from tracebridge.errors import (
     TracebridgeError,
     UsageError,
 )
-from tracebridge.states.abstraction import DEFAULT_K_MAX, PAPER_K_MAX, Abstraction, abstract_features
-from tracebridge.states.features import count_features, encode_runs
+from tracebridge.states.abstraction import Abstraction
+from tracebridge.states.construction import DEFAULT_K_MAX, PAPER_K_MAX, abstract_features
+from tracebridge.states.grouping import StatesChoice, TextChoice, group_steps
+from tracebridge.states.remarks import state_remarks
 from tracebridge.traces.model import Trace
 
 Profile = Literal["paper"]
@@ -276,7 +278,8 @@ def fit_counts(
     notes = run_notes(counts, rows, policy, [name for name in unseen if name not in rows.states])
     notes += option_notes(rows, allowed, asked, weighted, smoothed=smoothed)
     notes += row_notes(rows, chain, smoothed=smoothed, stuck=stuck, lost=lost)
-    notes += abstraction_notes(abstraction) if abstraction is not None else []
+    if abstraction is not None:
+        notes += [*state_remarks(abstraction), *abstraction_notes(abstraction)]
     return ChainFit(
         chain=chain,
         counts=counts,
@@ -300,6 +303,8 @@ def fit_chain(
     min_count: int = 0,
     top: int | None = None,
     propositions: Collection[str] = (),
+    states: StatesChoice | None = None,
+    text_features: TextChoice | None = None,
     prior: PriorName | Fraction | float | None = None,
     support: SupportChoice | None = None,
     policy: CensoringPolicy = "censored",
@@ -307,7 +312,11 @@ def fit_chain(
     weight: str | Callable[[Trace], Weight] | None = None,
     profile: Profile | None = None,
 ) -> ChainFit:
-    """Fit a chain to traces in one pass; the options are those of `abstract_features` and `fit_counts`.
+    """Fit a chain to traces in one pass; the options are those of `abstract_features`, `group_steps` and `fit_counts`.
+
+    States are made of the rule-based features of steps, unless ``states`` is a map (a `StateMap`, the path of a TOML or
+    JSON file, or a function from a step to the name of its state), or ``text_features`` add the texts of the steps
+    (True, a `TextFeatures`, or a sentence encoder).
 
     ``k_max`` is 30 by default, and 12 with ``profile="paper"``. ``weight`` is a function of a trace, or the name of an
     attribute that every trace has; see `WeightedCounts`. States are made of the runs as they are, whatever they weigh;
@@ -319,11 +328,24 @@ def fit_chain(
     if isinstance(traces, str | Path):
         raise UsageError(f"fit_chain takes traces, not a path: fit_chain(read_traces({str(traces)!r}))")
     reader = None if weight is None else WeightReader(weight)
-    runs = None if reader is None else encode_runs(reader.passed_on(traces))
-    features = count_features(traces) if runs is None else runs.counts()
     if k_max is None:
         k_max = PAPER_K_MAX if profile == "paper" else DEFAULT_K_MAX
-    abstraction = abstract_features(features, k_max=k_max, min_count=min_count, top=top, propositions=propositions)
+    features, runs, classifier, clustering = group_steps(
+        traces if reader is None else reader.passed_on(traces),
+        states=states,
+        text_features=text_features,
+        k_max=k_max,
+        keep_runs=reader is not None,
+    )
+    abstraction = abstract_features(
+        features,
+        k_max=k_max,
+        min_count=min_count,
+        top=top,
+        propositions=propositions,
+        classifier=classifier,
+        clustering=clustering,
+    )
     counts: TransitionCounts | WeightedCounts = TransitionCounts.from_features(features, abstraction)
     if reader is not None and runs is not None:
         paths = abstraction.paths(runs), runs.offsets, runs.outcomes

@@ -149,7 +149,7 @@ def abstraction_notes(abstraction: Abstraction) -> list[str]:
 def _renamed(renaming: Renaming) -> str:
     """What a property must write for a step's name or kind, and why."""
     reserved = renaming.original in RESERVED_WORDS
-    why = "has a meaning of its own in chains and property files" if reserved else "is also the name of other steps"
+    why = "has a meaning of its own in chains and property files" if reserved else "names something else, too"
     return (
         f"properties call the {renaming.role} {renaming.original!r} by {renaming.proposition!r}, "
         f"because {renaming.original!r} {why}"

@@ -13,6 +13,10 @@ from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
+    from tracebridge.states import Abstraction
+
+#: States that `fit` prints.
+_MAX_SHOWN = 50
 
 
 @click.command()
@@ -46,6 +50,20 @@ def fit(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options
     if output != "-":
         write_fit(output, fitted.fit)
         say(f"wrote {fitted.fit.chain.n_states} states to {output}")
+        if not as_json and fitted.fit.abstraction is not None:
+            _print_states(fitted.fit.abstraction)
+
+
+def _print_states(abstraction: Abstraction) -> None:
+    """What is in each state, the most frequent first."""
+    ordered = sorted(abstraction.descriptions, key=lambda each: (-each.steps, each.state))
+    rows = [
+        [each.state, str(each.steps), f"{each.share:.1%}", f"{each.purity:.0%}", each.dominant()]
+        for each in ordered[:_MAX_SHOWN]
+    ]
+    print_table(["state", "steps", "share", "purity", "what prevails in its steps"], rows)
+    if len(ordered) > _MAX_SHOWN:
+        write(f"and {counted(len(ordered) - _MAX_SHOWN, 'more state')}; the written file describes all")
 
 
 @click.command()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tracebridge.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracebridge.chain import DeclaredSupport
 
 # Fraction("1e999999999") would try to build the number; what a property author means is shorter.
 _NUMBER = re.compile(r"[+-]?(\d{1,300}(/\d{1,300})?|(\d{1,300}\.?|\d{0,300}\.\d{1,300})([eE][+-]?\d{1,3})?)")
@@ -47,16 +51,30 @@ def reading(command: F) -> F:
         "mapping",
         multiple=True,
         metavar="FIELD=COLUMN,...",
-        help="Column names of flat files, such as outcome=passed,step=action; FIELD=- says that there is none.",
+        help="Column names of flat files, such as outcome=passed,step=action; FIELD=- says that there is none, and "
+        "attributes.NAME=COLUMN makes a column the attribute NAME of its run.",
     )(command)
     return click.option(
         "--skip-bad", is_flag=True, help="Count and skip bad records instead of stopping with the list of them."
     )(command)
 
 
-def fitting(command: F) -> F:
-    """How a chain is fitted to traces."""
+def counting(command: F) -> F:
+    """How runs are counted: which state each step belongs to, and what censored runs count as."""
     options = [
+        click.option(
+            "--states",
+            "state_map",
+            metavar="FILE",
+            help="A TOML or JSON file of ordered rules that give each step its state; `tracebridge fit` records it.",
+        ),
+        click.option(
+            "--text-features",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="WEIGHT",
+            help="Cluster steps by what they say, too (hashed TF-IDF): with weight 1 unrelated texts differ as much as "
+            "different names do, with 2 four times as much. Without it texts are not looked at.",
+        ),
         click.option(
             "--k-max",
             type=click.IntRange(min=1),
@@ -76,6 +94,22 @@ def fitting(command: F) -> F:
             help="Keep only this many most frequent states; the rest fold into 'other'.",
         ),
         click.option(
+            "--censored",
+            type=click.Choice(["censored", "failure", "drop"]),
+            default="censored",
+            show_default=True,
+            help="What a run without an observed end counts as.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def fitting(command: F) -> F:
+    """How a chain is fitted to traces: how runs are counted, and how chances follow from counts."""
+    options = [
+        click.option(
             "--prior",
             metavar="NAME|NUMBER",
             help="Pseudo-counts: mass-one (one in total a row), jeffreys (1/2 an entry), laplace (1), none, or a "
@@ -83,16 +117,24 @@ def fitting(command: F) -> F:
         ),
         click.option(
             "--support",
-            type=click.Choice(["full", "observed"]),
-            help="Which transitions may have probability: all, or those that were seen (and both absorbers). "
+            metavar="full|observed|FILE",
+            help="Which transitions may have probability, besides those to both absorbers: all, those that were seen, "
+            "or those of a declared graph, a TOML or JSON file that lists the successors of each state. "
             "[default: full]",
         ),
         click.option(
-            "--censored",
-            type=click.Choice(["censored", "failure", "drop"]),
-            default="censored",
-            show_default=True,
-            help="What a run without an observed end counts as.",
+            "--start",
+            "starts",
+            multiple=True,
+            metavar="observed|smoothed|STATE=SHARE,...",
+            help="Where runs start: as they were seen to, the same smoothed by the prior, or as given, in shares that "
+            "sum to 1. [default: observed]",
+        ),
+        click.option(
+            "--weight",
+            metavar="ATTRIBUTE",
+            help="The attribute of each run that is its relative weight; in flat files name its column with "
+            "--map attributes.ATTRIBUTE=COLUMN.",
         ),
         click.option(
             "--profile",
@@ -102,7 +144,59 @@ def fitting(command: F) -> F:
     ]
     for option in reversed(options):
         command = option(command)
-    return command
+    return counting(command)
+
+
+def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of `fit_chain` from the options of `fitting`; those not given keep their defaults.
+
+    Raises:
+        UsageError: a support or a start that is none.
+        ModelError: a declared graph that cannot be read.
+    """
+    names = {"k_max": "k_max", "min_count": "min_count", "top": "top", "prior": "prior", "censored": "policy"}
+    names |= {"weight": "weight", "profile": "profile", "state_map": "states"}
+    chosen = {name: options[key] for key, name in names.items() if options.get(key) is not None}
+    if options.get("text_features") is not None:
+        from tracebridge.states import TextFeatures
+
+        chosen["text_features"] = TextFeatures(weight=options["text_features"])
+    if options.get("support") is not None:
+        chosen["support"] = _parse_support(options["support"])
+    if options.get("starts"):
+        chosen["start"] = _parse_start(options["starts"])
+    return chosen
+
+
+def given_fit_options() -> list[str]:
+    """Those of the options of `fitting` that stand on the command line of the running verb."""
+    context = click.get_current_context()
+    known: list[click.Option] = getattr(fitting(lambda: None), "__click_params__")  # noqa: B009 - click's own attribute
+    return [
+        option.opts[0]
+        for option in reversed(known)
+        if option.name and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+
+
+def _parse_support(text: str) -> str | DeclaredSupport:
+    from tracebridge.chain import read_declared_support
+
+    if text in ("full", "observed"):
+        return text
+    if not Path(text).exists():
+        raise UsageError(f"--support takes full, observed, or the file of a declared graph; there is no file {text!r}")
+    return read_declared_support(text)
+
+
+def _parse_start(texts: tuple[str, ...]) -> str | dict[str, str]:
+    if len(texts) == 1 and "=" not in texts[0]:
+        if texts[0] not in ("observed", "smoothed"):
+            raise UsageError(
+                f"--start takes observed, smoothed, or shares such as plan=1/2,search=1/2; not {texts[0]!r}"
+            )
+        return texts[0]
+    return parse_pairs(texts, "--start")
 
 
 def checking(command: F) -> F:
@@ -135,6 +229,31 @@ def checking(command: F) -> F:
     return command
 
 
+def judging(command: F) -> F:
+    """How the data behind a fitted chain judge properties."""
+    options = [
+        click.option(
+            "--draws",
+            type=click.IntRange(0, 1_000_000),
+            default=4_000,
+            show_default=True,
+            help="Draws from the posterior of a fitted chain: they give each number its interval and each property its "
+            "share P(satisfied | data), and decide properties with '//@ credible'. 0 turns this off.",
+        ),
+        click.option(
+            "--futures",
+            type=click.IntRange(0, 100_000),
+            default=40,
+            show_default=True,
+            help="For properties that the data leave undecided: further runs that are drawn, of each of several "
+            "numbers, to tell how many would decide. 0 turns this off.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def output(command: F) -> F:
     """``-o`` and ``--force``."""
     command = click.option(
@@ -160,6 +279,18 @@ def parse_pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
             raise UsageError(f"{option} gives {name!r} twice")
         pairs[name] = value
     return pairs
+
+
+def parse_decimal(text: str, option: str) -> Fraction:
+    """A number as it is written: 0.01 is 1/100.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    try:
+        return Fraction(text if _NUMBER.fullmatch(text) else "no number")
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"{option} takes a number, not {text!r}") from None
 
 
 def parse_constants(texts: tuple[str, ...]) -> dict[str, Fraction | bool]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from tracebridge.agreement import Agreement
+from tracebridge.agreement import Agreement, Uncertain
+from tracebridge.checking.result import Verdict
 from tracebridge.cli.console import print_table, say, write
-from tracebridge.report.table import listing_lines, property_name, verdict_columns, verdict_rows
+from tracebridge.report.findings import PropertyFinding
+from tracebridge.report.table import listing_lines, property_name, value_text, verdict_columns, verdict_rows
+from tracebridge.report.uncertainty import basis_lines, plan_text
 
 _STYLES = {
     "satisfied": "green",
@@ -18,13 +21,57 @@ _STYLES = {
 }
 
 
-def print_verdicts(agreements: Sequence[Agreement]) -> None:
+def print_findings(findings: Sequence[PropertyFinding]) -> None:
     """The table and the lists of values on standard output, and what they cannot hold on standard error."""
-    print_table(verdict_columns(agreements), verdict_rows(agreements), styles=_STYLES)
+    agreements = [each.agreement for each in findings]
+    marks = [each.marks for each in findings]
+    has_data = any(agreement.uncertainty is not None for agreement in agreements)
+    columns = verdict_columns(agreements, engines=not has_data)
+    rows = verdict_rows(agreements, engines=not has_data, marks=marks)
+    print_table(columns, rows, styles=_styles(rows, columns.index("verdict")))
+    if has_data:
+        for line in engine_lines(agreements):
+            write(line)
     for position, agreement in enumerate(agreements, start=1):
         for line in listing_lines(agreement, property_name(agreement, position)):
             write(line)
     _say_remarks(_remarks(agreements))
+    _say_remarks(finding_remarks(findings))
+
+
+def finding_remarks(findings: Sequence[PropertyFinding]) -> Iterator[tuple[str, str]]:
+    """The name of a property with what would decide it, or with the unseen transitions that it rests on."""
+    for position, each in enumerate(findings, start=1):
+        name = property_name(each.agreement, position)
+        if each.plan is not None:
+            yield name, plan_text(each.plan)
+        for line in basis_lines(each.basis):
+            yield name, line
+
+
+def _styles(rows: Sequence[Sequence[str]], verdict: int) -> dict[str, str]:
+    """A colour for each verdict, with its marks or without."""
+    return {row[verdict]: _STYLES.get(row[verdict].partition(" (")[0], "") for row in rows}
+
+
+def engine_lines(agreements: Sequence[Agreement]) -> Iterator[str]:
+    """Below a table without a column for each engine: who computed it, and how the intervals came about."""
+    names = " and ".join(dict.fromkeys(result.engine for each in agreements for result in each.results))
+    apart = [each.gap for each in agreements if each.gap is not None]
+    same = sum(each.agree is True for each in agreements)
+    whole = "every property" if same == len(agreements) else f"{same} of {len(agreements)} properties"
+    if apart:
+        yield f"{names} agree on {whole}, {f'at most {max(apart):.2g} apart' if max(apart) else 'to the last digit'}"
+    else:
+        yield f"{names}: no value has a second engine beside it"
+    found = [each.uncertainty for each in agreements if each.uncertainty is not None]
+    yield from dict.fromkeys(_method(each) for each in found if each.interval is not None or each.satisfied is not None)
+
+
+def _method(found: Uncertain) -> str:
+    document = found.to_dict()
+    method = "posterior" if document["interval"] is None else document["interval"]["method"]
+    return f"intervals and P(sat.): {method}; {document['draws']} draws, seed {document['seed']}"
 
 
 class ExperimentTable:
@@ -35,20 +82,27 @@ class ExperimentTable:
         self._varying = varying
         self._columns: list[str] = []
         self._rows: list[list[str]] = []
+        self._lines: dict[str, None] = {}
         self._remarks: list[tuple[str, str]] = []
         self.exit_codes: list[int] = []
 
-    def add(self, point: Mapping[str, Fraction | bool], agreements: Sequence[Agreement]) -> None:
+    def add(self, point: Mapping[str, Fraction | bool], findings: Sequence[PropertyFinding]) -> None:
         """What was found at one point; nothing of it is kept but its text."""
-        self._columns = [*self._varying, *verdict_columns(agreements)]
+        agreements = [each.agreement for each in findings]
+        marks = [each.marks for each in findings]
+        engines = all(agreement.uncertainty is None for agreement in agreements)
+        self._columns = [*self._varying, *verdict_columns(agreements, engines=engines)]
         values = [str(point[name]).lower() for name in self._varying]
-        self._rows += [[*values, *row] for row in verdict_rows(agreements)]
-        self._remarks += _remarks(agreements)
+        self._rows += [[*values, *row] for row in verdict_rows(agreements, engines=engines, marks=marks)]
+        self._lines = {} if engines else dict.fromkeys([*self._lines, *list(engine_lines(agreements))[1:]])
+        self._remarks += [*_remarks(agreements), *finding_remarks(findings)]
         self.exit_codes += [agreement.exit_code for agreement in agreements]
 
     def print(self) -> None:
         """Write it to standard output, and what it cannot hold to standard error."""
-        print_table(self._columns, self._rows, styles=_STYLES)
+        print_table(self._columns, self._rows, styles=_styles(self._rows, self._columns.index("verdict")))
+        for line in self._lines:
+            write(line)
         _say_remarks(self._remarks)
 
 
@@ -57,12 +111,18 @@ def _remarks(agreements: Sequence[Agreement]) -> Iterator[tuple[str, str]]:
     for position, agreement in enumerate(agreements, start=1):
         name = property_name(agreement, position)
         if agreement.agree is False:
-            yield name, f"THE ENGINES DISAGREE by {agreement.gap}, where {agreement.allowed} is allowed"
+            values = ", ".join(f"{result.engine} {value_text(result, digits=10)}" for result in agreement.results)
+            yield name, f"THE ENGINES DISAGREE by {agreement.gap}, where {agreement.allowed} is allowed: {values}"
         elif agreement.reason:
             yield name, agreement.reason
         warnings = (note.text for result in agreement.results for note in result.notes if note.kind == "warning")
         for warning in dict.fromkeys(warnings):
             yield name, warning
+        found = agreement.uncertainty
+        if found is not None and found.verdict is Verdict.UNSUPPORTED:
+            yield name, f"no interval: {found.reason}"
+        for note in found.notes if found is not None else ():
+            yield name, note
 
 
 def _say_remarks(remarks: Iterable[tuple[str, str]]) -> None:

@@ -36,6 +36,7 @@ from tracebridge.inference.regression import Decomposition, RowDifference, compa
 from tracebridge.inference.run_counts import RunCounts
 from tracebridge.inference.scenarios import SCENARIOS, Scenario
 from tracebridge.inference.second_opinion import SecondOpinion, second_opinions
+from tracebridge.inference.step_count_intervals import budget_interval, horizon_interval
 from tracebridge.inference.task_counts import TaskCounts
 from tracebridge.inference.task_mixtures import beta_binomial, latent_classes
 from tracebridge.inference.trials import RepeatedTrials, SharedDifficulty, repeated_trials, shared_difficulty
@@ -72,12 +73,14 @@ __all__ = [
     "TaskComparison",
     "TaskCounts",
     "beta_binomial",
+    "budget_interval",
     "certify",
     "compare_agents",
     "compare_pass_rates",
     "compare_rows",
     "compare_tasks",
     "decompose_reliability",
+    "horizon_interval",
     "latent_classes",
     "paper_profile",
     "path_counts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -248,9 +249,10 @@ def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...
     for statistic, resolution in able:
         wanted = getattr(certificate.effects, statistic.unit)
         if resolution > wanted:
+            seen = "no effect of whatever size" if math.isinf(resolution) else f"{resolution:.2g}"
             missed.append(
                 f"{statistic.name}: an effect of {wanted:g} {_UNITS[statistic.unit]} would be missed in more than "
-                f"{1 - POWER:.0%} of such corpora; {resolution:.2g} would be seen"
+                f"{1 - POWER:.0%} of such corpora; {seen} would be seen"
             )
     if missed:
         return "inconclusive", (f"nothing contradicts a first-order chain (p = {certificate.p:.3g})", *missed)

@@ -12,7 +12,6 @@ from tracebridge.errors import UsageError
 from tracebridge.inference.corpus_counts import PathCounts
 from tracebridge.inference.path_tables import CENSORED, FAILURE
 from tracebridge.inference.run_sample import rank_of, sample_runs
-from tracebridge.states.features import encode_runs
 from tracebridge.traces.model import Outcome
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _count_batch(fit: ChainFit, traces: Sequence[Trace], covariates: Sequence[st
         raise UsageError("this fit was made from counts: it does not know which state a step belongs to")
     if fit.policy == "drop":
         traces = [trace for trace in traces if trace.outcome is not Outcome.CENSORED]
-    runs = encode_runs(traces)
+    runs = fit.abstraction.encode_runs(traces)
     outcomes = runs.outcomes.astype(np.int64)
     if fit.policy == "failure":
         outcomes[outcomes == CENSORED] = FAILURE

@@ -24,7 +24,10 @@ def detectable_nats(critical: float, deviation: float, n_events: int) -> float:
 
     Information k adds ``x = 2 n k`` to the mean of G2 and ``4 x`` to its variance (the non-central chi-square law), so
     that x solves ``x - critical d = u sqrt(d^2 + 4 x)``, d its deviation under the null and u the normal quantile.
+    Infinite without an event.
     """
+    if n_events == 0:
+        return math.inf
     u = float(ndtri(POWER))
     needed = critical * deviation
     half = needed + 2 * u * u

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, vstack
 
 from tracebridge.chain.counts import CensoringPolicy
 from tracebridge.errors import FitError, UsageError
-from tracebridge.states.features import OUTCOMES, encode_runs
+from tracebridge.states.features import OUTCOMES
 from tracebridge.states.flow import closed_walk
 from tracebridge.traces.model import Outcome
 
@@ -123,7 +123,7 @@ class RunCounts:
         parts = []
         source = iter(traces)
         while batch := list(islice(source, _BATCH_RUNS)):
-            runs = encode_runs(batch)
+            runs = fit.abstraction.encode_runs(batch)
             codes = position[fit.abstraction.paths(runs)]
             part = cls.of_paths(states, codes, runs.offsets, runs.outcomes, policy=fit.policy, task_ids=runs.task_ids)
             parts.append(part)

@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tracebridge.chain.fit import ChainFit
-    from tracebridge.pctl.ast import Property
+    from tracebridge.pctl.ast import Formula, Property
 
 DEFAULT_LEVEL = 0.95
+
+#: Formulas with their values in the draws and for the fitted chain.
+KnownDraws = dict["Formula", tuple["PropertyDraws | EngineError", "PropertyDraws | EngineError"]]
 
 #: Properties with operators that take one chain at a time are evaluated on so many of the draws, the first ones.
 SLOW_DRAWS = 200
@@ -128,6 +131,7 @@ def property_uncertainty(
     seed: int = 0,
     level: float = DEFAULT_LEVEL,
     constants: Mapping[str, Fraction | bool] | None = None,
+    known: KnownDraws | None = None,
 ) -> list[PropertyUncertainty]:
     """Propagate posterior draws of a fit through every property of a file; all properties see the same draws.
 
@@ -136,6 +140,7 @@ def property_uncertainty(
         draws: how many; see `SLOW_DRAWS` for properties that are not evaluated side by side.
         seed: of the draws. level: of intervals, and of the rule where a property does not give its own.
         constants: values for constants of the file.
+        known: formulas that were evaluated before with this fit, seed and number of draws; what is new is added.
 
     Raises:
         PropertyError: the file cannot be read, or a property does not fit the chain.
@@ -144,14 +149,15 @@ def property_uncertainty(
     if not 0.5 <= level < 1:
         raise UsageError(f"a level that decides is at least 0.5 and below 1, not {level!r}")
     resolved = resolved_properties(fit, properties, constants)
+    known = {} if known is None else known
+    new = [each for each in resolved if each.formula not in known]
     posterior = ChainPosterior.of_fit(fit)
-    outcomes = draw_properties(resolved, posterior.draws(draws, seed), draws)
-    points = draw_properties(resolved, [ChainStack.of_chain(fit.chain)], 1, tie=TIE)
+    outcomes = draw_properties(new, posterior.draws(draws, seed), draws)
+    points = draw_properties(new, [ChainStack.of_chain(fit.chain)], 1, tie=TIE)
+    for each, outcome, point in zip(new, outcomes, points, strict=True):
+        known[each.formula] = outcome, point
     method = f"posterior of the {fit.prior} prior, equal-tailed"
-    return [
-        summarised(property_, outcome, point, level=level, seed=seed, method=method)
-        for property_, outcome, point in zip(resolved, outcomes, points, strict=True)
-    ]
+    return [summarised(each, *known[each.formula], level=level, seed=seed, method=method) for each in resolved]
 
 
 def resolved_properties(

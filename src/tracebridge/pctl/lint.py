@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterator
 
 from tracebridge.errors import PropertyError
@@ -189,8 +190,9 @@ def _annotations(file: PropertyFile) -> Iterator[Finding]:
                 message = f"the annotation {note.key} has no value"
                 yield Finding(severity="error", message=message, span=note.span, property=entry.name)
             elif note.key == "credible" and not _is_level(note.value):
-                message = f"credible needs a level between 0 and 1, not {note.value}"
-                yield Finding(severity="error", message=message, span=note.span, hint="as in 0.95", property=entry.name)
+                message = f"credible {note.value[:80]} is no level"
+                hint = "the share of the posterior in which the property must hold: at least 0.5, and below 1"
+                yield Finding(severity="error", message=message, span=note.span, hint=hint, property=entry.name)
     for note in file.unattached:
         message = f"no property follows the annotation {note.key}"
         yield Finding(severity="warning", message=message, span=note.span, hint="put it before its property")
@@ -228,8 +230,13 @@ def _some(names: list[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
 
 
+#: A fraction of bounded length: what reads levels later may build the whole number.
+_LEVEL = re.compile(r"\d{0,30}\.?\d{1,30}|\d{1,30}/\d{1,30}", re.ASCII)
+
+
 def _is_level(text: str) -> bool:
-    try:
-        return 0 < float(text) < 1
-    except ValueError:
+    """A share of the posterior that can decide: with less than a half, a property could hold and fail at once."""
+    if not _LEVEL.fullmatch(text):
         return False
+    numerator, _, denominator = text.partition("/")
+    return float(denominator or 1) > 0 and 0.5 <= float(numerator) / float(denominator or 1) < 1

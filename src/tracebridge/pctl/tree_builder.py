@@ -523,7 +523,8 @@ def _filtered(operator: Quantitative, children: _Children) -> Formula:
 
 def _requirement(letter: Token, requirement: _Requirement) -> _Requirement:
     """The bound of an operator, with the ``min`` or ``max`` that its letter may carry (``Pmax``)."""
-    carried = cast("Optimum | None", next((word for word in ("min", "max") if letter.endswith(word)), None))
+    optima: tuple[Optimum, ...] = ("min", "max")
+    carried = next((word for word in optima if letter.endswith(word)), None)
     if carried and requirement.optimum:
         raise Rejection(
             _span_of(letter), f"{letter} is followed by a second {requirement.optimum}", "write one of them"

@@ -38,9 +38,9 @@ FUNCTIONS: tuple[str, ...] = get_args(Function)
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_OPERATORS = {f"T{optimum}": "EXPECTED_TIME" for optimum in ("", "min", "max")} | {
-    word: "LONG_RUN" for word in ("LRA", "LRAmin", "LRAmax", "Smin", "Smax")
-}
+_OPERATORS = dict.fromkeys(("T", "Tmin", "Tmax"), "EXPECTED_TIME") | dict.fromkeys(
+    ("LRA", "LRAmin", "LRAmax", "Smin", "Smax"), "LONG_RUN"
+)
 _CALLED = {"filter": "FILTER", "quantile": "QUANTILE", "multi": "MULTI", "multilex": "MULTI"}
 _MEASURES = {"steps": "STEPS", "time": "STEPS", "rew": "REW"}
 

@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tracebridge.agreement import Agreement, worst_exit_code
 from tracebridge.chain.counts import CensoringPolicy
 from tracebridge.checking.result import number_to_json
 from tracebridge.version import __version__
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
-    from tracebridge.report.figures import KeyFigures
+    from tracebridge.report.findings import Findings
 
-SCHEMA_VERSION = 1
+#: Version 2 added certificate, marks, observed, notes, and what the data say about each number.
+SCHEMA_VERSION = 2
 POLICIES: tuple[CensoringPolicy, ...] = ("censored", "failure", "drop")
 
-#: What every number of a fitted chain rests on, and that this version does not test it.
+#: What every number of a fitted chain rests on.
 ASSUMPTIONS = (
-    "What happens next depends on the current state alone (first order). Not tested by this version.",
-    "It does so in the same way at every step (time-homogeneous). Not tested by this version.",
-    "Runs are independent; runs of the same task are usually not. Not tested by this version.",
-    "Whether a run is censored does not depend on how it would have ended, given its states.",
+    "What happens next depends on the current state alone (first order).",
+    "It does so in the same way at every step (time-homogeneous).",
+    "Runs are independent and alike; runs of the same task are usually neither.",
+    "Whether a run is censored does not depend on how it would have ended, given its states (no test can tell).",
 )
 
 
-def results_document(
-    *,
-    corpus: Mapping[str, Any],
-    fit: ChainFit,
-    figures: KeyFigures | str,
-    agreements: Sequence[Agreement],
-    engines: Mapping[str, str],
-    exact: bool,
-    files: Mapping[str, str],
-) -> dict[str, Any]:
+def assumption_notes(findings: Findings) -> list[str]:
+    """The assumptions, and which of them were tested."""
+    certificate = findings.certificate
+    if isinstance(certificate, str):
+        return [*ASSUMPTIONS, f"Nothing of this was tested: {certificate}."]
+    tested = "The certificate tests the first two"
+    names = [each.covariate for each in certificate.covariates if each.p is not None]
+    tested += f", and the third by whether runs differ by {', '.join(names)}" if names else "; the third is not tested"
+    return [*ASSUMPTIONS, f"{tested}. Its verdict: {certificate.verdict}."]
+
+
+def results_document(findings: Findings, *, files: Mapping[str, str]) -> dict[str, Any]:
     """The document that `assess` writes.
 
     Args:
-        corpus: what was read, as `TraceSummary.to_dict` and the reader say.
-        fit: the fit. figures: its headline numbers, or why there are none. agreements: one a property.
-        engines: engine name to version. exact: whether rationals were asked for.
-        files: name to SHA-256 of what was written.
+        findings: everything. files: name to SHA-256 of what was written beside it.
     """
+    fit, figures, certificate = findings.fit, findings.figures, findings.certificate
+    shown: dict[str, Any] = {"missing": figures} if isinstance(figures, str) else figures.to_dict()
+    uncertainty = {name: found.to_dict() for name, found in findings.figure_uncertainty.items()}
     return {
         "kind": "tracebridge-results",
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "tracebridge", "version": __version__, "engines": dict(engines)},
-        "corpus": dict(corpus),
+        "tool": {"name": "tracebridge", "version": __version__, "engines": dict(findings.engines)},
+        "corpus": dict(findings.corpus),
         "fit": {
             "states": list(fit.chain.states),
             "prior": str(fit.prior),
@@ -59,11 +61,15 @@ def results_document(
             "pass_rate": {policy: rate_to_json(fit, policy) for policy in POLICIES},
             "mean_length": length_to_json(fit, fit.policy),
         },
-        "figures": {"missing": figures} if isinstance(figures, str) else figures.to_dict(),
-        "assumptions": list(ASSUMPTIONS),
-        "exact": exact,
-        "properties": [agreement.to_dict() for agreement in agreements],
-        "exit_code": worst_exit_code([agreement.exit_code for agreement in agreements]),
+        "mark": findings.mark,
+        "certificate": {"missing": certificate} if isinstance(certificate, str) else certificate.to_dict(),
+        "figures": {**shown, "mark": findings.mark, "uncertainty": uncertainty},
+        "observed": None if findings.observed is None else findings.observed.to_dict(),
+        "assumptions": assumption_notes(findings),
+        "notes": list(findings.notes),
+        "exact": findings.exact,
+        "properties": [each.to_dict() for each in findings.properties],
+        "exit_code": findings.exit_code,
         "files": dict(files),
     }
 

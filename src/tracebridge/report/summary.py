@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from math import isinf
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from tracebridge.agreement import Agreement
+from tracebridge.checking.result import Verdict
 from tracebridge.pctl import explain
-from tracebridge.report.results import ASSUMPTIONS, POLICIES
-from tracebridge.report.table import listing_lines, property_name, verdict_columns, verdict_rows
+from tracebridge.report.certificate import certificate_markdown
+from tracebridge.report.figure_tables import curve_notes, curve_table, figure_table
+from tracebridge.report.markdown import bullets, escape, table
+from tracebridge.report.results import POLICIES, assumption_notes
+from tracebridge.report.table import (
+    listing_lines,
+    property_name,
+    verdict_columns,
+    verdict_rows,
+    verdict_text,
+)
+from tracebridge.report.uncertainty import basis_lines, opinion_text, plan_text
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
-    from tracebridge.chain.fit import ChainFit
-    from tracebridge.report.figures import KeyFigures
+    from tracebridge.report.findings import Findings, PropertyFinding
 
 _POLICY_MEANING = {
     "censored": "completed runs only",
@@ -24,62 +31,116 @@ _POLICY_MEANING = {
 }
 
 
-def summary_markdown(
-    *,
-    corpus: Mapping[str, Any],
-    fit: ChainFit,
-    figures: KeyFigures | str,
-    agreements: Sequence[Agreement],
-    engines: Mapping[str, str],
-    exact: bool,
-) -> str:
-    """The summary as GitHub-flavoured Markdown; names from the input are escaped. See `results_document`."""
+def summary_markdown(findings: Findings) -> str:
+    """The summary as GitHub-flavoured Markdown; names from the input are escaped."""
     sections = [
-        ["# Summary", _headline(agreements)],
-        ["## Properties", *_properties(agreements, engines, exact=exact)],
-        ["## Traces", *_corpus(corpus, fit)],
-        ["## Chain", *_chain(fit, figures)],
-        ["## What these numbers rest on", _list(ASSUMPTIONS), *_limits(fit, figures)],
+        ["# Summary", *_headline(findings)],
+        ["## Properties", *_properties(findings)],
+        ["## Certificate", _certificate(findings)],
+        ["## Traces", *_corpus(findings)],
+        ["## Chain", *_chain(findings)],
+        ["## What these numbers rest on", bullets(map(escape, assumption_notes(findings))), *_limits(findings)],
     ]
     return "\n\n".join(part for section in sections for part in section if part) + "\n"
 
 
-def _headline(agreements: Sequence[Agreement]) -> str:
+def _headline(findings: Findings) -> Iterator[str]:
     counts: dict[str, int] = {}
-    for agreement in agreements:
-        if agreement.agree is False:
-            word = "on which the engines DISAGREE"
-        else:
-            word = "answered" if agreement.verdict is None else str(agreement.verdict)
+    for each in findings.properties:
+        word = verdict_text(each.agreement)
+        word = "on which the engines DISAGREE" if word == "DISAGREE" else word
         counts[word] = counts.get(word, 0) + 1
     parts = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return f"{len(agreements)} properties: {parts}."
+    yield f"{len(findings.properties)} {'property' if len(findings.properties) == 1 else 'properties'}: {parts}."
+    certificate = findings.certificate
+    if isinstance(certificate, str):
+        yield f"Certificate: none, because {escape(certificate)}. Whether such a chain describes the runs is open."
+    elif findings.mark is None:
+        yield "Certificate: accept. The runs are compatible with the chain."
+    else:
+        yield (
+            f"Certificate: **{certificate.verdict}** ({escape('; '.join(certificate.reasons))}). Every number of the "
+            f"chain below is marked *{findings.mark}*."
+        )
 
 
-def _properties(agreements: Sequence[Agreement], engines: Mapping[str, str], *, exact: bool) -> Iterable[str]:
-    yield table(verdict_columns(agreements), verdict_rows(agreements))
-    arithmetic = "in rationals, where engines must be equal" if exact else "in doubles with bounds that must meet"
+def _properties(findings: Findings) -> Iterator[str]:
+    agreements = [each.agreement for each in findings.properties]
+    marks = [each.marks for each in findings.properties]
+    yield table(verdict_columns(agreements), verdict_rows(agreements, marks=marks))
+    arithmetic = "in doubles with bounds that must meet"
+    if findings.exact:
+        arithmetic = "in rationals, where engines must be equal"
     yield (
-        f"Engines ({', '.join(f'{name} {number}' for name, number in engines.items())}) worked {arithmetic}. A value "
-        "is the mean over the start. The gap is the largest difference between engines over all operators and states, "
-        "relative to the value where that is above one."
+        f"Engines ({', '.join(f'{name} {number}' for name, number in findings.engines.items())}) worked {arithmetic}. "
+        "A value is the mean over the start. The gap is the largest difference between engines over all operators and "
+        "states, relative to the value where that is above one."
     )
-    remarks = []
-    for position, agreement in enumerate(agreements, start=1):
-        name = property_name(agreement, position)
-        requirement = agreement.property.annotation("requirement")
-        text = f"**{escape(name)}**" + (f" ({escape(requirement)})" if requirement else "")
-        meaning = escape(explain(agreement.property.formula))
-        remarks.append(f"{text}: `{agreement.property.text.replace('`', chr(39))}` - {meaning}")
-        notes = [note.text for result in agreement.results for note in result.notes]
-        for reason in dict.fromkeys([*([agreement.reason] if agreement.reason else []), *notes]):
-            remarks.append(f"{text}: {escape(reason)}")
-        if listed := listing_lines(agreement, name):
-            remarks.append(f"{text} lists: {escape('; '.join(line.strip() for line in listed))}")
-    yield _list(remarks)
+    if methods := _methods(findings):
+        yield methods
+    yield bullets(
+        line
+        for position, each in enumerate(findings.properties, start=1)
+        for line in _remarks(each, property_name(each.agreement, position))
+    )
+    opinions = [
+        [property_name(each.agreement, position), opinion_text(each.opinion)]
+        for position, each in enumerate(findings.properties, start=1)
+        if each.opinion is not None
+    ]
+    if opinions:
+        yield "Second opinions, by methods that owe nothing to a prior:"
+        yield table(["property", "intervals and shares by method"], opinions)
+    yield bullets(map(escape, findings.notes))
 
 
-def _corpus(corpus: Mapping[str, Any], fit: ChainFit) -> Iterable[str]:
+def _methods(findings: Findings) -> str:
+    """How the intervals came about."""
+    found = [each.agreement.uncertainty for each in findings.properties if each.agreement.uncertainty is not None]
+    if not found:
+        return ""
+    draws = sorted(
+        {each.to_dict()["draws"] for each in found if each.interval is not None or each.satisfied is not None}
+    )
+    number = f"{draws[0]}" if len(draws) == 1 else " or ".join(map(str, draws))
+    return (
+        f"Intervals: posterior of the {findings.fit.prior} prior, equal-tailed, {number} draws, if the chain's "
+        "assumptions hold. P(sat.): the share of these draws in which the property holds. A property with `credible L` "
+        "is satisfied (violated) if it holds (fails) for the fitted chain and in at least the share L of the draws; "
+        "any other has the verdict of the fitted chain."
+    )
+
+
+def _remarks(finding: PropertyFinding, name: str) -> Iterator[str]:
+    agreement = finding.agreement
+    requirement = agreement.property.annotation("requirement")
+    text = f"**{escape(name)}**" + (f" ({escape(requirement)})" if requirement else "")
+    meaning = escape(explain(agreement.property.formula))
+    yield f"{text}: `{agreement.property.text.replace('`', chr(39))}` - {meaning}"
+    notes = [note.text for result in agreement.results for note in result.notes]
+    reasons = [agreement.reason] if agreement.reason else []
+    if agreement.uncertainty is not None:
+        notes += agreement.uncertainty.notes
+        if agreement.uncertainty.verdict is Verdict.UNSUPPORTED:
+            notes.append(f"no interval: {agreement.uncertainty.reason}")
+    for reason in dict.fromkeys([*reasons, *notes]):
+        yield f"{text}: {escape(reason)}"
+    if listed := listing_lines(agreement, name):
+        yield f"{text} lists: {escape('; '.join(line.strip() for line in listed))}"
+    if finding.plan is not None:
+        yield f"{text}: {escape(plan_text(finding.plan))}"
+    for line in basis_lines(finding.basis):
+        yield f"{text}: {escape(line)}"
+
+
+def _certificate(findings: Findings) -> str:
+    if isinstance(findings.certificate, str):
+        return f"None, because {escape(findings.certificate)}."
+    return certificate_markdown(findings.certificate)
+
+
+def _corpus(findings: Findings) -> Iterator[str]:
+    corpus, fit = findings.corpus, findings.fit
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in corpus["outcomes"].items())
     runs, steps = counted(corpus["n_runs"], "run"), counted(corpus["n_steps"], "step")
     yield f"{runs} ({outcomes}), {steps}; {counted(corpus['n_skipped'], 'record')} skipped."
@@ -98,12 +159,13 @@ def _corpus(corpus: Mapping[str, Any], fit: ChainFit) -> Iterable[str]:
         rates.append([f"{policy}{chosen}", _POLICY_MEANING[policy], shown])
     yield table(["--censored", "the pass rate is over", "pass rate"], rates)
     if corpus["problems"]:
-        yield _list(f"skipped: {escape(problem)}" for problem in corpus["problems"])
+        yield bullets(f"skipped: {escape(problem)}" for problem in corpus["problems"])
     if corpus["notes"]:
-        yield _list(escape(note) for note in corpus["notes"])
+        yield bullets(escape(note) for note in corpus["notes"])
 
 
-def _chain(fit: ChainFit, figures: KeyFigures | str) -> Iterable[str]:
+def _chain(findings: Findings) -> Iterator[str]:
+    fit, figures = findings.fit, findings.figures
     absorbers = fit.chain.absorbing.sum()
     yield (
         f"{fit.chain.n_states} states ({absorbers} absorbing), {fit.chain.transitions.nnz} transitions; prior "
@@ -116,53 +178,26 @@ def _chain(fit: ChainFit, figures: KeyFigures | str) -> Iterable[str]:
         ["state", "steps", "start"], [[name, str(count), f"{start.get(name, 0):.4g}"] for name, count in visits]
     )
     if fit.notes:
-        yield _list(escape(note) for note in fit.notes)
+        yield bullets(escape(note) for note in fit.notes)
     if isinstance(figures, str):
         yield f"Reliability figures: none, because {escape(figures)}."
         return
-    yield table(
-        ["figure", "value"],
-        [
-            ["R_inf, long-run probability of success", f"{figures.reliability:.6g}"],
-            ["MTTA, mean steps until a run ends", f"{figures.mean_time:.6g} (sd {figures.standard_deviation:.4g})"],
-            ["horizon: smallest d with R_inf - R(d) <= 0.01", _steps(figures.horizon)],
-            ["median steps of a success", _steps(figures.median_success)],
-            ["steps per run that does not succeed", f"{figures.steps_per_failure:.6g}"],
-        ],
-    )
-    yield table(["d", "R(d)"], [[str(d), f"{value:.6g}"] for d, value in figures.curve.items()])
+    if findings.mark is not None:
+        yield f"**The figures below are those of a chain that the certificate does not accept ({findings.mark}).**"
+    yield figure_table(findings, figures)
+    yield curve_table(findings, figures)
+    yield from curve_notes(findings)
 
 
-def _limits(fit: ChainFit, figures: KeyFigures | str) -> Iterable[str]:
+def _limits(findings: Findings) -> Iterator[str]:
+    fit, figures = findings.fit, findings.figures
     rate = fit.counts.pass_rate(fit.policy)
     if isinstance(figures, str) or rate is None:
         return
     difference = figures.reliability - float(rate)
     yield (
         f"R_inf differs from the pass rate by {difference:+.4g}: that is the prior and the censoring, not evidence. "
-        "Without them R_inf and MTTA equal the pass rate and the mean length for any data, so neither speaks for the "
-        "chain. No interval for the sampling error is given: the numbers are point estimates from "
-        f"{fit.counts.n_runs} runs."
+        "R_inf and MTTA of an unsmoothed fit to runs that all ended equal the pass rate and the mean length by "
+        "construction, for any data: they validate nothing. Intervals are about the sampling error only, and hold "
+        "only as far as the assumptions do."
     )
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table with escaped cells."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(
-        "| " + " | ".join(escape(cell) if cell != "---" else cell for cell in line) + " |" for line in lines
-    )
-
-
-def escape(text: str) -> str:
-    """Text from the input as Markdown shows it literally, on one line."""
-    visible = "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in text)
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", visible)
-
-
-def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
-
-
-def _steps(d: float) -> str:
-    return "none" if isinf(d) or d != d else f"{d:g} steps"  # noqa: PLR0124 - NaN

@@ -22,24 +22,59 @@ SHOWN_VALUES = 20
 _LONGEST_FRACTION = 15
 
 
-def verdict_columns(agreements: Sequence[Agreement]) -> list[str]:
-    """The column heads: property, verdict, value, one column an engine, gap."""
-    engines = [result.engine for result in agreements[0].results] if agreements else []
-    return ["property", "verdict", "value", *engines, "gap"]
+def verdict_columns(agreements: Sequence[Agreement], *, engines: bool = True) -> list[str]:
+    """The column heads: property, verdict, value, interval and P(sat.) if the data were asked, each engine, gap."""
+    names = [result.engine for result in agreements[0].results] if agreements and engines else []
+    data = [f"{_common_level(agreements)} interval", "P(sat.)"] if _has_data(agreements) else []
+    return ["property", "verdict", "value", *data, *names, "gap"]
 
 
-def verdict_rows(agreements: Sequence[Agreement]) -> list[list[str]]:
-    """One row a property, aligned with `verdict_columns`."""
+def verdict_rows(
+    agreements: Sequence[Agreement], *, engines: bool = True, marks: Sequence[Sequence[str]] = ()
+) -> list[list[str]]:
+    """One row a property, aligned with `verdict_columns`.
+
+    Args:
+        engines: with a column for each engine. marks: words beside the verdict of each property.
+    """
+    has_data = _has_data(agreements)
     return [
         [
             property_name(agreement, position),
-            verdict_text(agreement),
+            verdict_text(agreement, marks[position - 1] if marks else ()),
             _headline(agreement),
-            *(_value(result, digits=10) for result in agreement.results),
+            *(_data(agreement, _common_level(agreements)) if has_data else ()),
+            *(value_text(result, digits=10) for result in (agreement.results if engines else ())),
             gap_text(agreement),
         ]
         for position, agreement in enumerate(agreements, start=1)
     ]
+
+
+def _has_data(agreements: Sequence[Agreement]) -> bool:
+    return any(agreement.uncertainty is not None for agreement in agreements)
+
+
+def _common_level(agreements: Sequence[Agreement]) -> str:
+    """The level of most intervals, which goes without saying in the cells."""
+    levels = [_percent(found.level) for found in (agreement.uncertainty for agreement in agreements) if found]
+    return max(dict.fromkeys(levels), key=levels.count) if levels else ""
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.6g} %"
+
+
+def _data(agreement: Agreement, common: str) -> tuple[str, str]:
+    """The interval of the value, and the share of the posterior in which the property holds."""
+    found = agreement.uncertainty
+    if found is None:
+        return NOTHING, NOTHING
+    ends = found.interval
+    interval = NOTHING if ends is None else f"[{format_number(ends.lower, 4)}, {format_number(ends.upper, 4)}]"
+    if ends is not None and _percent(found.level) != common:
+        interval += f" {_percent(found.level)}"
+    return interval, NOTHING if found.satisfied is None else f"{found.satisfied:.4g}"
 
 
 def property_name(agreement: Agreement, position: int) -> str:
@@ -47,11 +82,12 @@ def property_name(agreement: Agreement, position: int) -> str:
     return agreement.property.name or f"#{position}"
 
 
-def verdict_text(agreement: Agreement) -> str:
-    """The joint verdict in one word or two."""
+def verdict_text(agreement: Agreement, marks: Sequence[str] = ()) -> str:
+    """The joint verdict in one word or two, and in brackets what it must not be read without."""
+    word = "answered" if agreement.verdict is None else str(agreement.verdict)
     if agreement.agree is False:
-        return "DISAGREE"
-    return "answered" if agreement.verdict is None else str(agreement.verdict)
+        word = "DISAGREE"
+    return f"{word} ({', '.join(marks)})" if marks else word
 
 
 def listing_lines(agreement: Agreement, name: str) -> list[str]:
@@ -88,10 +124,11 @@ def _headline(agreement: Agreement) -> str:
     formula = agreement.property.formula
     threshold = formula.threshold if isinstance(formula, ast.Quantitative) else None
     bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and result.value else ""
-    return _value(result, digits=6) + bound
+    return value_text(result, digits=6) + bound
 
 
-def _value(result: CheckResult, *, digits: int) -> str:
+def value_text(result: CheckResult, *, digits: int) -> str:
+    """The value or truth that one engine found, or how it failed."""
     if not result.answered:
         return str(result.verdict)
     if result.range is not None:

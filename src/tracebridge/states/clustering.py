@@ -2,7 +2,8 @@
 
 A point with weight w counts as w equal points (Ward 1963; Murtagh 1983 for nearest-neighbour chains; Rousseeuw 1987
 for silhouettes). Points are sorted first, so that the answer does not depend on the order in which they came, ties
-included.
+included. Too many points for an exact tree are gathered by mini-batch k-means first (Sculley 2010), and the answer says
+that it is approximate.
 """
 
 from __future__ import annotations
@@ -19,14 +20,22 @@ from tracebridge.errors import FitError, Location, Problem, UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-#: More distinct points than this are refused, and so is more work than `MAX_WORK`: multiplications, about.
+#: The tree of more distinct points than this is approximate, and so is one of more work: about half a minute.
 MAX_POINTS = 10_000
-MAX_WORK = 2 * 10**10
+MAX_WORK = 4 * 10**9
+
+#: More numbers than this are refused: half a gigabyte.
+MAX_NUMBERS = 2**26
+
+#: An approximate tree is over so many centres at most, one for ten points, and its silhouettes are of so many steps.
+MAX_CENTRES = 1_000
+SAMPLED_STEPS = 3_000
 
 #: Silhouettes closer to the best than this are ties; the smallest number of clusters wins.
 SILHOUETTE_TIE = 1e-12
 
 _BLOCK_BYTES = 64 * 2**20
+_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,18 +46,24 @@ class Clustering:
         labels: the cluster of each point in the order given, shape (n,); clusters are numbered by their least point.
         n_clusters: how many.
         silhouettes: mean silhouette for every number of clusters tried; empty if there was nothing to choose.
+        approximate: the tree is over centres of points, and silhouettes are of a sample.
     """
 
     labels: NDArray[np.int64]
     n_clusters: int
     silhouettes: Mapping[int, float]
+    approximate: bool = False
 
 
 def cluster(points: ArrayLike, weights: ArrayLike, *, k_max: int) -> Clustering:
     """Partition points, shape (n, p), with positive integer weights, shape (n,), into at most ``k_max`` clusters.
 
     At most ``k_max`` distinct points are their own clusters: their silhouette would be 1. Otherwise one Ward tree is
-    cut at every k in 2..k_max and the cut with the highest exact mean silhouette is taken; ``k_max=1`` is one cluster.
+    cut at every k in 2..k_max and the cut with the highest exact mean silhouette is taken, the smallest of those within
+    `SILHOUETTE_TIE` of it; ``k_max=1`` is one cluster.
+
+    Beyond `MAX_POINTS` distinct points or `MAX_WORK` the tree is over k-means centres, silhouettes are of steps drawn
+    from the points with a fixed seed, and the result is marked approximate.
 
     Raises:
         UsageError: for ``k_max`` below 1.
@@ -70,24 +85,96 @@ def cluster(points: ArrayLike, weights: ArrayLike, *, k_max: int) -> Clustering:
         return Clustering(labels=labels, n_clusters=min(n, k_max), silhouettes=MappingProxyType({}))
     require_clusterable(n, array.shape[1], k_max)
     total: NDArray[np.float64] = np.bincount(inverse, weights=given, minlength=n).astype(np.float64)
-    pairs, _ = ward_tree(distinct, total)
-    cuts = {k: cut_tree(pairs, n, k) for k in range(2, k_max + 1)}
-    silhouettes = mean_silhouettes(distinct, total, cuts)
-    best = max(silhouettes.values())
-    chosen = min(k for k, score in silhouettes.items() if score >= best - SILHOUETTE_TIE)
-    return Clustering(labels=cuts[chosen][inverse], n_clusters=chosen, silhouettes=MappingProxyType(dict(silhouettes)))
+    exact = is_exact(n, array.shape[1], k_max)
+    cuts, silhouettes = (_exact_cuts if exact else _approximate_cuts)(distinct, total, k_max)
+    best = max(silhouettes.values(), default=0.0)
+    chosen = min((k for k, score in silhouettes.items() if score >= best - SILHOUETTE_TIE), default=1)
+    return Clustering(
+        labels=cuts[chosen][inverse],
+        n_clusters=chosen,
+        silhouettes=MappingProxyType(silhouettes),
+        approximate=not exact,
+    )
+
+
+def is_exact(n_points: int, n_columns: int, k_max: int) -> bool:
+    """Whether so many distinct points get an exact tree and exact silhouettes."""
+    return n_points <= MAX_POINTS and _work(n_points, n_points, n_columns, k_max) <= MAX_WORK
 
 
 def require_clusterable(n_points: int, n_columns: int, k_max: int = 1) -> None:
-    """Raise FitError where memory or time would not suffice."""
-    if n_points > MAX_POINTS or n_points**2 * (n_columns + k_max**2 // 2) > MAX_WORK:
+    """Raise FitError where memory or time would not suffice even for an approximate tree."""
+    work = _work(_n_centres(n_points), min(n_points, SAMPLED_STEPS), n_columns, k_max)
+    if n_points * n_columns > MAX_NUMBERS or (work > MAX_WORK and not is_exact(n_points, n_columns, k_max)):
         raise FitError(
             Problem(
                 location=Location(),
                 message=f"{n_points} distinct points in {n_columns} columns are too many for up to {k_max} clusters",
-                hint="keep the most frequent with top, or fold the rare ones with min_count",
+                hint="keep the most frequent with top, fold the rare ones with min_count, or lower k_max",
             )
         )
+
+
+def _work(n_in_tree: int, n_in_silhouettes: int, n_columns: int, k_max: int) -> int:
+    """Numbers that the tree touches, and what silhouettes cost beside that: matrix products, which are quicker."""
+    return n_in_tree**2 * n_columns + n_in_silhouettes**2 * k_max**2 // 64
+
+
+def _n_centres(n_points: int) -> int:
+    return max(2, min(MAX_CENTRES, n_points // 10))
+
+
+Cuts = dict[int, "NDArray[np.int64]"]
+
+
+def _exact_cuts(points: NDArray[np.float64], weights: NDArray[np.float64], k_max: int) -> tuple[Cuts, dict[int, float]]:
+    pairs, _ = ward_tree(points, weights)
+    cuts = {k: cut_tree(pairs, len(points), k) for k in range(2, k_max + 1)}
+    return cuts, mean_silhouettes(points, weights, cuts)
+
+
+def _approximate_cuts(
+    points: NDArray[np.float64], weights: NDArray[np.float64], k_max: int
+) -> tuple[Cuts, dict[int, float]]:
+    """As `_exact_cuts`: the tree over centres, silhouettes of sampled steps; also the cut into one."""
+    nearest = _nearest_centres(points, weights)
+    mass = np.bincount(nearest, weights=weights).astype(np.float64)
+    centres = np.empty((len(mass), points.shape[1]))
+    for column in range(points.shape[1]):
+        centres[:, column] = np.bincount(nearest, weights=weights * points[:, column]) / mass
+    pairs, _ = ward_tree(centres, mass)
+    cuts = {1: np.zeros(len(points), dtype=np.int64)}
+    for k in range(2, min(k_max, len(centres)) + 1):
+        labels = cut_tree(pairs, len(centres), k)[nearest]
+        order = np.argsort(np.unique(labels, return_index=True)[1])  # clusters are numbered by their least point
+        cuts[k] = np.argsort(order)[labels].astype(np.int64)
+    sampled, repeats = _sampled_steps(weights)
+    seen = {}
+    for k, labels in cuts.items():
+        present = np.unique(labels[sampled], return_inverse=True)[1]
+        if present.max() > 0:  # a sample that is in one cluster does not tell how good the others are
+            seen[k] = present
+    return cuts, mean_silhouettes(points[sampled], repeats, seen)
+
+
+def _nearest_centres(points: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The k-means centre of each point, numbered without gaps, shape (n,)."""
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1):  # sums over threads would depend on how many there are
+        means = MiniBatchKMeans(n_clusters=_n_centres(len(points)), random_state=_SEED, n_init=1, batch_size=4096)
+        labels = means.fit_predict(points, sample_weight=weights)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _sampled_steps(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Up to `SAMPLED_STEPS` steps drawn without replacement: the points that they are, ascending, and how often."""
+    ends = np.cumsum(weights.astype(np.int64))
+    total = int(ends[-1])
+    drawn = np.random.default_rng(_SEED).choice(total, size=min(SAMPLED_STEPS, total), replace=False, shuffle=False)
+    points, repeats = np.unique(np.searchsorted(ends, drawn, side="right"), return_counts=True)
+    return points.astype(np.int64), repeats.astype(np.float64)
 
 
 def ward_tree(
@@ -165,9 +252,9 @@ def mean_silhouettes(
     totals = dict.fromkeys(cuts, 0.0)
     for rows, distances in _distance_blocks(points):
         for k, labels in cuts.items():
-            to_cluster = distances @ (np.eye(k)[labels] * weights[:, None])
+            mass = np.bincount(labels, weights=weights)
+            to_cluster = distances @ (np.eye(len(mass))[labels] * weights[:, None])
             own = labels[rows]
-            mass = np.bincount(labels, weights=weights, minlength=k)
             here = np.arange(len(own))
             alone = mass[own] <= 1
             inner = to_cluster[here, own] / np.where(alone, 1.0, mass[own] - 1)

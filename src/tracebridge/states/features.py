@@ -1,24 +1,25 @@
 """Steps as small feature vectors, and runs as arrays of integer codes.
 
 The rule-based features of a step are its kind, its name, whether it failed, and whether it retries the step before it.
-Everything after this module sees only vectors, codes and counts; another featuriser takes this one's place by
-producing them. Memory is bounded by distinct vectors and the size of one batch, never by the number of steps.
+A classifier adds the group of the step: the state of a map that the user gave, or the cluster of its text. Everything
+after this module sees only vectors, codes and counts. Memory is bounded by distinct vectors and the size of one batch,
+never by the number of steps.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
-from operator import attrgetter, is_
-from typing import TYPE_CHECKING, NamedTuple
+from operator import add, attrgetter, is_
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.states.flow import RunFlow, closed_walk
-from tracebridge.traces.model import Outcome, Trace
+from tracebridge.traces.model import Outcome, Step, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,12 +44,37 @@ class FeatureVector(NamedTuple):
 
     ``retry``: the step repeats kind and name of the step before it, which ended in an error; or its attributes say
     ``"retry": true``.
+    ``group``: what a `StepClassifier` says of the step; empty without one.
     """
 
     kind: str
     name: str
     error: bool
     retry: bool
+    group: str = ""
+
+    def __str__(self) -> str:
+        """For messages: ``kind 'name', error``."""
+        told = [flag for flag in ("error", "retry") if getattr(self, flag)]
+        return ", ".join([f"{self.kind} {self.name!r}", *told, *([f"of group {self.group!r}"] if self.group else [])])
+
+
+class StepClassifier(Protocol):
+    """Puts steps into named groups."""
+
+    def groups(self, steps: Sequence[Step]) -> Iterable[str]:
+        """The group of each step of a run, never empty."""
+        ...
+
+
+def retries(steps: Sequence[Step]) -> list[bool]:
+    """Whether each step of a run is a retry, as `FeatureVector` defines it."""
+    before: tuple[None, *tuple[Step, ...]] = (None, *steps[:-1])
+    return [
+        step.attributes.get("retry") is True
+        or (last is not None and last.error and (last.kind, last.name) == (step.kind, step.name))
+        for step, last in zip(steps, before, strict=False)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,6 +105,11 @@ class EncodedRuns:
         counter = _PairCounter()
         counter.add(self.codes, self.offsets, self.outcomes)
         return counter.counts(self.vectors)
+
+    def regrouped(self, group_of: Callable[[FeatureVector], str]) -> EncodedRuns:
+        """The same runs after each vector got the group that ``group_of`` gives it."""
+        vectors, position = _regrouped(self.vectors, group_of)
+        return replace(self, vectors=vectors, codes=position[self.codes].astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,26 +160,42 @@ class FeatureCounts:
         }
         return FeatureCounts(vectors=vectors, **flows)
 
+    def regrouped(self, group_of: Callable[[FeatureVector], str]) -> FeatureCounts:
+        """The same runs after each vector got the group that ``group_of`` gives it."""
+        vectors, position = _regrouped(self.vectors, group_of)
+        flows = {outcome.value: getattr(self, outcome).relabelled(position, len(vectors)) for outcome in OUTCOMES}
+        return FeatureCounts(vectors=vectors, **flows)
 
-def count_features(traces: Iterable[Trace]) -> FeatureCounts:
-    """Count a corpus in one pass; the traces themselves are not kept.
+
+def _regrouped(
+    vectors: Sequence[FeatureVector], group_of: Callable[[FeatureVector], str]
+) -> tuple[tuple[FeatureVector, ...], NDArray[np.int64]]:
+    """The new distinct vectors, ascending, and where among them each old one went."""
+    moved = [vector._replace(group=group_of(vector)) for vector in vectors]
+    distinct = tuple(sorted(set(moved)))
+    position = {vector: i for i, vector in enumerate(distinct)}
+    return distinct, np.array([position[vector] for vector in moved], dtype=np.int64)
+
+
+def count_features(traces: Iterable[Trace], classifier: StepClassifier | None = None) -> FeatureCounts:
+    """Count a corpus in one pass; the traces themselves are not kept. ``classifier`` gives the vectors their groups.
 
     Raises:
         TraceError: for a step without a name or kind, an outcome that is none, or names that are free text.
     """
-    encoder, counter = _Encoder(), _PairCounter()
+    encoder, counter = _Encoder(classifier), _PairCounter()
     for batch in encoder.batches(traces):
         counter.add(batch.codes, batch.offsets, batch.outcomes)
     return counter.counts(encoder.vectors())
 
 
-def encode_runs(traces: Iterable[Trace]) -> EncodedRuns:
-    """All runs as paths, in the order given: four bytes a step and some per run.
+def encode_runs(traces: Iterable[Trace], classifier: StepClassifier | None = None) -> EncodedRuns:
+    """All runs as paths, in the order given: four bytes a step and some per run. The options are `count_features`'s.
 
     Raises:
         TraceError: as `count_features` does.
     """
-    encoder = _Encoder()
+    encoder = _Encoder(classifier)
     batches = list(encoder.batches(traces))
     none = np.empty(0, dtype=np.int32)
     raw = np.concatenate([none, *(batch.codes for batch in batches)])
@@ -168,7 +215,7 @@ def encode_runs(traces: Iterable[Trace]) -> EncodedRuns:
 
 
 class _Batch(NamedTuple):
-    """Some runs in raw codes: twice the code of (kind, name, error), plus one for a retry."""
+    """Some runs in raw codes: twice the code of a step's key, plus one for a retry."""
 
     codes: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -176,8 +223,12 @@ class _Batch(NamedTuple):
     task_ids: list[str | None]
 
 
-class _Codes(dict[tuple[str, str, bool], int]):
-    """Codes for (kind, name, error), given out as keys appear; what follows from the key is kept beside it."""
+#: kind, name, error; with a classifier also the group.
+_Key = tuple[str, str, bool] | tuple[str, str, bool, str]
+
+
+class _Codes(dict[_Key, int]):
+    """Codes for keys, given out as these appear; what follows from the key is kept beside it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,8 +236,8 @@ class _Codes(dict[tuple[str, str, bool], int]):
         self.activity_of_code: list[int] = []
         self.error_of_code: list[bool] = []
 
-    def __missing__(self, key: tuple[str, str, bool]) -> int:
-        kind, name, error = key
+    def __missing__(self, key: _Key) -> int:
+        kind, name, error = key[:3]
         if not (isinstance(kind, str) and kind and isinstance(name, str) and name and isinstance(error, bool)):
             raise TraceError(f"a step has kind {kind!r}, name {name!r}, error {error!r}: text, text and a truth value")
         code = len(self)
@@ -211,17 +262,21 @@ class _Encoder:
     the garbage collector walks through what it finds alive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, classifier: StepClassifier | None) -> None:
         self._codes = _Codes()
+        self._classifier = classifier
 
     def batches(self, traces: Iterable[Trace]) -> Iterator[_Batch]:
         """The traces in their order, encoded."""
-        code_of, get = self._codes.__getitem__, dict.get
+        code_of, get, classifier = self._codes.__getitem__, dict.get, self._classifier
         base, said, lengths, outcomes = array("i"), bytearray(), array("q"), array("b")
         task_ids: list[str | None] = []
         for trace in traces:
             steps = trace.steps
-            base.extend(map(code_of, map(_key_of, steps)))
+            if classifier is None:
+                base.extend(map(code_of, map(_key_of, steps)))
+            else:
+                base.extend(map(code_of, map(add, map(_key_of, steps), zip(classifier.groups(steps), strict=True))))
             marks = map(get, map(_attributes_of, steps), repeat("retry"))
             said.extend(map(is_, marks, repeat(True)))
             lengths.append(len(steps))
@@ -236,7 +291,7 @@ class _Encoder:
 
     def vectors(self) -> list[FeatureVector]:
         """The vector of every raw code."""
-        return [FeatureVector(*key, retry) for key in self._codes for retry in (False, True)]
+        return [FeatureVector(*key[:3], retry, *key[3:]) for key in self._codes for retry in (False, True)]
 
     def _batch(
         self, base: array[int], said: bytearray, lengths: array[int], outcomes: array[int], task_ids: list[str | None]

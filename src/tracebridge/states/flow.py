@@ -67,8 +67,12 @@ class RunFlow:
     @classmethod
     def from_paths(cls, codes: NDArray[np.integer], offsets: NDArray[np.integer], size: int) -> RunFlow:
         """From paths laid end to end: run ``r`` visits the places ``codes[offsets[r]:offsets[r + 1]]``."""
-        walk = closed_walk(codes, offsets, size)
-        return cls.from_entries(walk[:-1], walk[1:], np.ones(len(walk) - 1, dtype=np.int64), size)
+        walk = closed_walk(codes, offsets, size).astype(np.int64, copy=False)
+        cells = (size + 1) ** 2
+        if cells > len(walk):  # a table would be mostly empty
+            return cls.from_entries(walk[:-1], walk[1:], np.ones(len(walk) - 1, dtype=np.int64), size)
+        table = np.bincount(walk[:-1] * (size + 1) + walk[1:], minlength=cells)
+        return cls(csr_array(table.reshape(size + 1, size + 1)))
 
     @property
     def size(self) -> int:

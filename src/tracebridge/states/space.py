@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from types import MappingProxyType
@@ -49,8 +49,8 @@ class Propositions:
 
     Attributes:
         names, kinds: the proposition of every step name and every kind.
-        renamings: where that is not the word itself: reserved words get the prefix ``step_``; a kind that is also the
-            name of other steps gets ``kind_``.
+        renamings: where that is not the word itself: reserved words, and names of states that hold other steps, get the
+            prefix ``step_``; a kind that is also the name of other steps gets ``kind_``.
     """
 
     names: Mapping[str, str]
@@ -58,13 +58,22 @@ class Propositions:
     renamings: tuple[Renaming, ...]
 
     @classmethod
-    def of(cls, vectors: Sequence[FeatureVector]) -> Propositions:
-        """The propositions of a corpus with these distinct vectors."""
+    def of(
+        cls,
+        vectors: Sequence[FeatureVector],
+        *,
+        reserved: Collection[str] = RESERVED_WORDS,
+        avoided: Collection[str] = (),
+    ) -> Propositions:
+        """The propositions of a corpus with these distinct vectors.
+
+        None is one of the reserved words, and what is put in the place of a word is none that is avoided.
+        """
         with_name, with_kind = defaultdict(set), defaultdict(set)
         for vector in vectors:
             with_name[vector.name].add((vector.kind, vector.name))
             with_kind[vector.kind].add((vector.kind, vector.name))
-        taken = {*with_name, *with_kind, *RESERVED_WORDS}
+        taken = {*with_name, *with_kind, *reserved, *avoided}
 
         def prefixed(prefix: str, word: str) -> str:
             while word in taken:
@@ -72,7 +81,7 @@ class Propositions:
             taken.add(word)
             return word
 
-        names = {name: prefixed("step_", name) if name in RESERVED_WORDS else name for name in sorted(with_name)}
+        names = {name: prefixed("step_", name) if name in reserved else name for name in sorted(with_name)}
         kinds = {}
         for kind in sorted(with_kind):
             if kind in with_name and with_name[kind] == with_kind[kind]:
@@ -80,7 +89,7 @@ class Propositions:
             elif kind in with_name:
                 kinds[kind] = prefixed("kind_", kind)
             else:
-                kinds[kind] = prefixed("step_", kind) if kind in RESERVED_WORDS else kind
+                kinds[kind] = prefixed("step_", kind) if kind in reserved else kind
         renamed = [Renaming(role="name", original=word, proposition=new) for word, new in names.items() if word != new]
         renamed += [Renaming(role="kind", original=word, proposition=new) for word, new in kinds.items() if word != new]
         return cls(names=names, kinds=kinds, renamings=tuple(sorted(renamed)))
@@ -90,9 +99,10 @@ class Propositions:
         return sorted({*self.names.values(), *self.kinds.values(), "error", "retry"})
 
     def true_of(self, vector: FeatureVector) -> frozenset[str]:
-        """The propositions that a step with this vector makes true."""
+        """The propositions that a step with this vector makes true; a name or kind of no step here makes none true."""
         marks = [word for word, holds in (("error", vector.error), ("retry", vector.retry)) if holds]
-        return frozenset([self.names[vector.name], self.kinds[vector.kind], *marks])
+        known = [self.names.get(vector.name), self.kinds.get(vector.kind)]
+        return frozenset([*marks, *(word for word in known if word is not None)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +111,7 @@ class StateSpace:
 
     Attributes:
         names: unique, ascending.
+        given: the names are the user's: where one is also a word of other steps, the word gives way.
         members: the feature vectors of each state, ascending; every vector is in one state.
         labels: each proposition that every state either has in all its steps or in none, with the states that have it.
         mixed_labels: each proposition that is no label, with the states that have it in some of their steps only.
@@ -112,6 +123,7 @@ class StateSpace:
 
     names: tuple[str, ...]
     members: tuple[tuple[FeatureVector, ...], ...]
+    given: bool = False
     labels: Mapping[str, tuple[str, ...]] = field(init=False)
     mixed_labels: Mapping[str, tuple[str, ...]] = field(init=False)
     propositions: Propositions = field(init=False)
@@ -122,7 +134,7 @@ class StateSpace:
             raise FitError("state names must be unique, ascending and not empty, each with its steps")
         if len(set(vectors)) != len(vectors) or not all(self.members):
             raise FitError("every kind of step must be in exactly one state, and every state must hold one")
-        propositions = Propositions.of(vectors)
+        propositions = propositions_of(self.members, self.names if self.given else ())
         everywhere, somewhere = _extent(propositions, self.members)
         labels, mixed = {}, {}
         for word in propositions.words():
@@ -140,6 +152,20 @@ class StateSpace:
 
 
 Extent = Mapping[str, set[int]]
+
+
+def propositions_of(members: Sequence[Sequence[FeatureVector]], given_names: Sequence[str] = ()) -> Propositions:
+    """The propositions of states that hold these vectors.
+
+    A name that the user gave to a state keeps its meaning: steps elsewhere that are called so have another proposition.
+    """
+    vectors = [vector for member in members for vector in member]
+    propositions = Propositions.of(vectors)
+    if not given_names:
+        return propositions
+    extent = _extent(propositions, members)
+    clashing = {name for i, name in enumerate(given_names) if not _may_be_called(name, i, *extent)}
+    return Propositions.of(vectors, reserved=RESERVED_WORDS | clashing, avoided=given_names)
 
 
 def _extent(propositions: Propositions, members: Sequence[Sequence[FeatureVector]]) -> tuple[Extent, Extent]:
@@ -163,13 +189,17 @@ def _may_be_called(name: str, state: int, everywhere: Extent, somewhere: Extent)
 
 
 def name_states(
-    members: Sequence[Sequence[FeatureVector]], weights: Mapping[FeatureVector, int], folded: Sequence[bool]
+    members: Sequence[Sequence[FeatureVector]],
+    weights: Mapping[FeatureVector, int],
+    folded: Sequence[bool],
+    terms: Sequence[str] | None = None,
 ) -> list[str]:
     """Readable, unique names for the states that hold these vectors.
 
     A state is called by its steps, the most frequent first (``search``, ``search+lookup``), with the kind in front
     where one name occurs under several kinds, and by what sets it apart from other states with such steps: ``.ok``,
-    ``.retry``, ``.error``. States of folded steps are called ``other``. Numbers tell apart what is left.
+    ``.retry``, ``.error``. States of folded steps are called ``other``. What is left is told apart by ``terms``, a word
+    or "" for each state, and then by numbers.
     """
     vectors = [vector for member in members for vector in member]
     propositions = Propositions.of(vectors)
@@ -200,9 +230,12 @@ def name_states(
         shared = any(len(states_with[vector.kind, vector.name]) > 1 for vector in member)
         return ".ok" if clean and shared else text
 
+    bases = [OTHER if fold else stem(member) + marks(member) for member, fold in zip(members, folded, strict=True)]
+    times = Counter(bases)
     names: list[str] = []
-    for i, member in enumerate(members):
-        base = OTHER if folded[i] else stem(member) + marks(member)
+    for i, stem_and_marks in enumerate(bases):
+        term = terms[i] if terms and times[stem_and_marks] > 1 and not folded[i] else ""
+        base = f"{stem_and_marks}.{term}" if term else stem_and_marks
         candidates = (base if number == 1 else f"{base}_{number}" for number in count(1))
         taken = set(names)
         names.append(

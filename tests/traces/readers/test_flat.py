@@ -467,3 +467,40 @@ def test_rows_and_traces_are_told_apart(
 ) -> None:
     corpus = read(tmp_path, json.dumps(row), name="rows.jsonl", mapping=mapping)
     assert [file.format for file in corpus.files] == [format_name]
+
+
+def test_columns_become_attributes_where_that_is_asked_for(tmp_path: Path) -> None:
+    rows = "run_id,state,outcome,w,crew,other\na,x,1,0.25,red,1\nb,x,0,,blue,2\nb,y,0,3/4,blue,3\n"
+    mapping = {"attributes.weight": "w", "attributes.team": "crew"}
+    corpus = read(tmp_path, rows, mapping=mapping)
+    assert [trace.attributes for trace in corpus] == [
+        {"team": "red", "weight": "0.25"},
+        {"team": "blue", "weight": "3/4"},
+    ]
+    assert [str(note) for note in corpus.notes] == [
+        "rows.csv: columns that are not read: other (to read one, --map FIELD=COLUMN or attributes.NAME=COLUMN)"
+    ]
+    assert [trace.attributes for trace in read(tmp_path, rows)] == [{}, {}]
+
+
+def test_attributes_of_json_rows(tmp_path: Path) -> None:
+    rows = [{"run_id": "a", "state": "x", "outcome": 1, "w": 0.5}, {"run_id": "b", "state": "x", "outcome": 0}]
+    corpus = read(tmp_path, "\n".join(map(json.dumps, rows)), name="r.jsonl", mapping={"attributes.w": "w"})
+    assert [trace.attributes for trace in corpus] == [{"w": "0.5"}, {}]
+
+
+def test_an_attribute_is_one_of_the_run(tmp_path: Path) -> None:
+    found = problem(tmp_path, "run_id,state,outcome,w\na,x,1,1\na,y,1,2\n", mapping={"attributes.w": "w"})
+    assert "'2' contradicts '1' above" in found
+    assert "attributes.w" in found
+
+
+@pytest.mark.parametrize("field", ["attributes.", "attributes", "attribute.w"])
+def test_other_words_are_no_fields(tmp_path: Path, field: str) -> None:
+    with pytest.raises(UsageError, match="is no field of a flat trace"):
+        read(tmp_path, "run_id,state,outcome,w\na,x,1,1\n", mapping={field: "w"})
+
+
+def test_an_attribute_without_its_column_is_refused(tmp_path: Path) -> None:
+    rows = "run_id,state,outcome\na,x,1\n"
+    assert "there is no column 'w'" in problem(tmp_path, rows, mapping={"attributes.w": "w"})

@@ -34,6 +34,9 @@ COLUMNS: Mapping[str, Sequence[str]] = MappingProxyType(
 )
 """The fields of a row, and the column names that stand for them when no mapping names another."""
 
+ATTRIBUTE_PREFIX = "attributes."
+"""A mapping of ``attributes.NAME`` to a column makes it the attribute NAME of runs; no column is one by itself."""
+
 NO_COLUMN = "-"
 """What a mapping gives as the column of a field that is not to be read from any."""
 
@@ -55,7 +58,8 @@ def find_columns(names: Collection[str], mapping: Mapping[str, str]) -> dict[str
 
     taken = {find(column) for column in mapping.values()}
     columns: dict[str, str] = {}
-    for name, usual in COLUMNS.items():
+    fields = dict(COLUMNS) | {name: () for name in mapping if _is_attribute(name)}
+    for name, usual in fields.items():
         if name in mapping:
             candidates = [] if mapping[name] == NO_COLUMN else [find(mapping[name])]
         else:
@@ -92,10 +96,16 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
         UsageError: with the field that was probably meant, or all of them.
     """
     for name in mapping:
-        if name not in COLUMNS:
+        if name not in COLUMNS and not _is_attribute(name):
             close = difflib.get_close_matches(name, COLUMNS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(COLUMNS)}"
+            hint = (
+                f"did you mean {close[0]}?" if close else f"the fields are {', '.join(COLUMNS)}, {ATTRIBUTE_PREFIX}NAME"
+            )
             raise UsageError(f"{name!r} is no field of a flat trace; {hint}")
     for column, count in Counter(mapping.values()).items():
         if count > 1 and column != NO_COLUMN:
             raise UsageError(f"the column {column!r} is mapped to {count} fields")
+
+
+def _is_attribute(name: str) -> bool:
+    return name.startswith(ATTRIBUTE_PREFIX) and len(name) > len(ATTRIBUTE_PREFIX)

@@ -13,7 +13,14 @@ import msgspec
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
-from tracebridge.traces.readers.columns import COLUMNS, NO_COLUMN, absent_columns, find_columns, split_header
+from tracebridge.traces.readers.columns import (
+    ATTRIBUTE_PREFIX,
+    COLUMNS,
+    NO_COLUMN,
+    absent_columns,
+    find_columns,
+    split_header,
+)
 from tracebridge.traces.readers.table import Row, Table, listing
 from tracebridge.traces.sniff import plain_name, shape
 
@@ -56,6 +63,8 @@ class FlatReader:
     censoring     a word for it, which is then the termination too; ``no_outcome`` where no row has an outcome
     task, trial   ``task``, ``trial``; the same on all rows of a run that have them
     model         ``model``
+    attributes    a column that ``mapping`` gives to ``attributes.NAME`` is the attribute NAME of its run, a text; the
+                  same on all rows of a run that have it
     trace_id      ``run_id``; ``<file>/<run_id>`` for all runs of a file in which an id of an earlier file stands again
     ============  ===============================================================================
 
@@ -179,7 +188,11 @@ def _ignored_columns(table: Table, place: Location) -> Problem:
     for column in sorted(table.ignored)[:_MAX_LISTED]:
         if close := difflib.get_close_matches(plain_name(column)[:100], free, n=1, cutoff=0.75):
             guesses.append(f"{close[0]}={escaped(column)}")
-    hint = f"did you mean --map {','.join(guesses)}?" if guesses else "to read one, --map FIELD=COLUMN"
+    hint = (
+        f"did you mean --map {','.join(guesses)}?"
+        if guesses
+        else "to read one, --map FIELD=COLUMN or attributes.NAME=COLUMN"
+    )
     message = f"columns that are not read: {listing(sorted(table.ignored))}"
     return Problem(location=place, message=message, hint=hint)
 
@@ -216,6 +229,7 @@ class _RunReading:
             trial=self._constant("trial"),
             model=self._constant("model"),
             source=f"{self.label}:{self.first_line}",
+            attributes=self._attributes(),
         )
 
     def _named(self, flaw: Problem) -> Problem:
@@ -306,6 +320,12 @@ class _RunReading:
                 break
             constant = value
         return constant
+
+    def _attributes(self) -> dict[str, Any]:
+        """The attributes that were mapped, in the order of their names, where the run has a value."""
+        names = sorted({name for row in self.rows for name in row.values if name.startswith(ATTRIBUTE_PREFIX)})
+        found = {name.removeprefix(ATTRIBUTE_PREFIX): self._constant(name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
     def _step(self, row: Row) -> Step:
         values = row.values

@@ -1,0 +1,202 @@
+"""``tracebridge certify``: whether a first-order chain describes the traces, and where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracebridge.cli.console import emit, progress_line, write
+from tracebridge.cli.corpus import Corpus, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.options import common, fit_options, fitting, given_fit_options, parse_pairs, reading
+from tracebridge.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracebridge.chain import ChainFit
+    from tracebridge.inference import Certificate, ReferenceEffects
+    from tracebridge.traces import Trace
+
+_EXIT_CODES = {"accept": 0, "reject": 1, "inconclusive": 4}
+_COVARIATES = {"task": "task_id"}
+_SHOWN_ATTRIBUTES = 20
+
+_NEXT = {
+    "reject": "make states that tell apart what is named above, or fit a chain for each value of a covariate by which "
+    "runs differ. Until then rest nothing on R(d), path properties or whatif of this chain.",
+    "inconclusive": "certify more runs, or say with --detect that only larger departures matter.",
+}
+
+
+@click.command(
+    epilog="\b\nExample: does one chain describe these runs, whatever their task and model?\n"
+    "  tracebridge certify runs.jsonl --covariate task --covariate model"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...")
+@click.option(
+    "--chain",
+    "chain",
+    metavar="FILE",
+    help="Take the states and the fitting options of this chain.json instead of fitting anew.",
+)
+@click.option(
+    "--covariate",
+    "covariates",
+    multiple=True,
+    metavar="task|trial|model|ATTRIBUTE",
+    help="Also test whether runs differ by their task, trial, model or this attribute; may be given more than once.",
+)
+@click.option(
+    "--held-out",
+    is_flag=True,
+    help="Fit the chain to one half of the tasks and judge it on the other; the halves depend on --seed.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(19, 1_000_000),
+    default=199,
+    show_default=True,
+    help="Corpora drawn from the chain; no p-value is below 1/(1 + this).",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="Reject where p is at most this.",
+)
+@click.option(
+    "--detect",
+    "effects",
+    multiple=True,
+    metavar="gap=0.1,nats=0.05",
+    help="What must be detectable before a chain is accepted: a gap between the true and the chain's probability of "
+    "having ended by some step, and information about the next step, in nats a step. [default: gap=0.1,nats=0.05]",
+)
+@reading
+@fitting
+@common
+def certify(
+    paths: tuple[str, ...],
+    chain: str | None,
+    covariates: tuple[str, ...],
+    held_out: bool,
+    replicates: int,
+    level: float,
+    effects: tuple[str, ...],
+    as_json: bool,
+    seed: int,
+    **options: Any,
+) -> int:
+    """Test whether TRACES are runs of a first-order chain with fixed probabilities; say where they are not.
+
+    The runs are drawn anew from the chain many times, the chain refitted each time, and it is seen whether the real
+    runs stand out: by when they end, by the state before the last one, by the step number or by the time spent in a
+    state. Exit code 0: accepted. 1: rejected. 4: inconclusive, for a departure could have been missed.
+
+    With --chain FILE the states are those of that fit. If the traces are those that it was fitted to, the certificate
+    is about that very chain, else about one with these states that is fitted to the traces.
+    """
+    from tracebridge.inference import certify as judge
+
+    asked = tuple(_COVARIATES.get(name, name) for name in covariates)
+    wanted = _parse_effects(effects)
+    corpus = Corpus(paths, options)
+    watched = _WatchedAttributes(corpus)
+    with progress_line() as progress:
+        progress("reading traces and fitting the chain")
+        fit, is_that_chain = _fit(chain, watched, options)
+        watched.require(asked)
+        progress(f"drawing {replicates} corpora from the chain")
+        certificate = judge(
+            fit,
+            corpus,
+            held_out=held_out,
+            covariates=asked,
+            replicates=replicates,
+            seed=seed,
+            level=level,
+            effects=wanted,
+        )
+    code = _EXIT_CODES[certificate.verdict]
+    notes = list(fit.notes)
+    if is_that_chain is False:
+        notes.insert(0, f"these are not the runs that {chain} was fitted to: its states are used, with a fit to these")
+    if as_json:
+        emit(
+            {
+                "kind": "tracebridge-certify",
+                "schema_version": 1,
+                "corpus": corpus.document(),
+                "chain": chain,
+                "is_that_chain": is_that_chain,
+                "notes": notes,
+                "certificate": certificate.to_dict(),
+                "exit_code": code,
+            }
+        )
+        return code
+    corpus.say_remarks(notes)
+    _show(certificate)
+    return code
+
+
+def _parse_effects(texts: tuple[str, ...]) -> ReferenceEffects:
+    from tracebridge.inference import ReferenceEffects
+
+    sizes = {}
+    for name, text in parse_pairs(texts, "--detect").items():
+        try:
+            size = float(text)
+        except ValueError:
+            size = -1.0
+        if name not in ("gap", "nats") or not 0 < size < 10:
+            raise UsageError(f"--detect takes gap=NUMBER,nats=NUMBER with numbers above zero, not {name}={text}")
+        sizes[name] = size
+    return ReferenceEffects(**sizes)
+
+
+def _fit(chain: str | None, traces: Iterable[Trace], options: Mapping[str, Any]) -> tuple[ChainFit, bool | None]:
+    """The fit to judge, and whether it is that of the file; None without one."""
+    from tracebridge.chain import fit_chain
+
+    if chain is None:
+        return fit_chain(traces, **fit_options(options)), None
+    if given := given_fit_options():
+        raise UsageError(f"--chain brings its own fitting options: leave out {', '.join(given)}")
+    known = read_abstraction_of(chain)
+    anew = fit_over_states_of(known, traces)
+    return (known, True) if anew.counts == known.counts else (anew, False)
+
+
+class _WatchedAttributes:
+    """Traces as they come; remembers which attributes of runs there are, so that a misspelled one can be told."""
+
+    def __init__(self, traces: Iterable[Trace]) -> None:
+        self._traces = traces
+        self._seen: set[str] = set()
+
+    def __iter__(self) -> Iterator[Trace]:
+        for trace in self._traces:
+            if len(self._seen) < _SHOWN_ATTRIBUTES:
+                self._seen.update(trace.attributes)
+            yield trace
+
+    def require(self, covariates: Sequence[str]) -> None:
+        """Refuse covariates that no run has, where all attributes are known. Raises UsageError."""
+        if len(self._seen) >= _SHOWN_ATTRIBUTES:
+            return
+        for name in covariates:
+            if name not in {"task_id", "trial", "model", *self._seen}:
+                there = ", ".join(sorted(self._seen)) or "none"
+                raise UsageError(f"no run has the attribute {name!r}; besides task, trial and model there are: {there}")
+
+
+def _show(certificate: Certificate) -> None:
+    from tracebridge.report.certificate import certificate_lines
+
+    for line in certificate_lines(certificate):
+        write(line)
+    if certificate.verdict in _NEXT:
+        write("")
+        write(f"next: {_NEXT[certificate.verdict]}")

@@ -1,0 +1,186 @@
+"""The texts of a corpus, read once, and the clusters of its steps by rule-based features and text.
+
+A text becomes a vector of length one, or zero if it says nothing. Two steps then differ by 2 in squared distance for
+each of kind and name, by 1 for each of error and retry, and by up to ``2 weight^2`` for unrelated texts.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracebridge.errors import FitError, Location, Problem
+from tracebridge.states.clustering import Clustering, cluster, require_clusterable
+from tracebridge.states.features import FeatureVector
+from tracebridge.states.hashed_words import MAX_CHARACTERS, NUMBER, WordWeights, bucket_of, unit, words_of
+from tracebridge.states.manual import name_of
+from tracebridge.states.rule_columns import RuleColumns
+from tracebridge.states.text_clusters import TextClusters
+from tracebridge.states.text_features import TextFeatures, encoded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracebridge.traces.model import Step
+
+#: More distinct texts than this are refused.
+MAX_TEXTS = 200_000
+
+_N_TERMS = 3  # shown of each cluster
+_DIGITS = 9  # centres are rounded to so many before use, so that documents are shorter
+
+
+class TextCorpus:
+    """The distinct texts of a corpus, read in one pass; a commutative monoid under ``+``.
+
+    As a `StepClassifier` it puts each step into the group of its text, named by a hash of it. Of a text it keeps the
+    hashed words, or what the encoder made of it; memory is bounded by distinct texts.
+    """
+
+    def __init__(self, features: TextFeatures) -> None:
+        self.features = features
+        self._bags: dict[str, tuple[array[int], array[int]]] = {}  # text to its buckets and how often
+        self._rows: dict[str, NDArray[np.float32]] = {}
+        self._words: dict[int, str] = {}  # of each bucket the word that sorts first, to show
+
+    @property
+    def n_texts(self) -> int:
+        """The number of distinct texts."""
+        return len(self._bags) + len(self._rows)
+
+    def groups(self, steps: Sequence[Step]) -> list[str]:
+        """A name for the text of each step.
+
+        Raises:
+            FitError: for more than `MAX_TEXTS` distinct texts, or an encoder that gives no rows.
+        """
+        texts = [(step.text or "")[:MAX_CHARACTERS] for step in steps]
+        keys = [digest(text) for text in texts]
+        known = self._rows if self.features.encoder else self._bags
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        if self.n_texts + len(new) > MAX_TEXTS:
+            raise FitError(
+                Problem(
+                    location=Location(),
+                    message=f"the steps have more than {MAX_TEXTS} distinct texts",
+                    hint="fit a sample of the runs, or give steps their states by a map",
+                )
+            )
+        if self.features.encoder is not None:
+            rows = encoded(self.features.encoder, list(new.values()))
+            self._rows.update(zip(new, rows.astype(np.float32), strict=True))
+        else:
+            for key, text in new.items():
+                self._add(key, text)
+        return keys
+
+    def _add(self, key: str, text: str) -> None:
+        words = words_of(text)
+        for word in set(words):
+            bucket = bucket_of(word)
+            self._words[bucket] = min(word[:40], self._words.get(bucket, word[:40]))
+        counts = Counter(map(bucket_of, words))
+        self._bags[key] = array("H", counts.keys()), array("H", counts.values())
+
+    def __add__(self, other: TextCorpus) -> TextCorpus:
+        if not isinstance(other, TextCorpus) or other.features != self.features:
+            return NotImplemented
+        both = TextCorpus(self.features)
+        both._bags = self._bags | other._bags
+        both._rows = self._rows | other._rows
+        both._words = dict(self._words)
+        for bucket, word in other._words.items():
+            both._words[bucket] = min(word, both._words.get(bucket, word))
+        return both
+
+    def word_weights(self) -> WordWeights:
+        """The document frequencies so far; each distinct text is one document."""
+        frequencies = Counter(bucket for buckets, _ in self._bags.values() for bucket in buckets)
+        return WordWeights(n_texts=len(self._bags), frequencies=dict(sorted(frequencies.items())))
+
+    def cluster(
+        self, vectors: Sequence[FeatureVector], steps: Sequence[int], *, k_max: int
+    ) -> tuple[TextClusters, Clustering]:
+        """Cluster kinds of step by rule-based features and text.
+
+        Args:
+            vectors: with a group of this corpus each. steps: how many there are of each. k_max: see `cluster`.
+
+        Returns:
+            The clusters, whose centres are the means of the steps that the Ward tree put together; and the partition
+            of the tree, which they follow except for steps that are nearer to another centre.
+
+        Raises:
+            FitError: as `cluster` does, and where the encoder gives rows of different lengths.
+        """
+        columns = RuleColumns.of(vectors)
+        weights = self.word_weights()
+        texts = {key: weights.embed(dict(zip(*bag, strict=True))) for key, bag in self._bags.items()}
+        texts |= {key: unit(row.astype(np.float64)) for key, row in self._rows.items()}
+        width = {len(row) for row in texts.values()} or {0}
+        if len(width) > 1:
+            raise FitError(f"the text encoder gives rows of different lengths, such as {min(width)} and {max(width)}")
+        require_clusterable(len(vectors), columns.width + max(width), k_max)
+        points = np.zeros((len(vectors), columns.width + max(width)))
+        points[:, : columns.width] = columns.rows(vectors)
+        for point, vector in zip(points, vectors, strict=True):
+            point[columns.width :] = self.features.weight * texts[vector.group]
+        mass = np.array(steps, dtype=np.float64)
+        found = cluster(points, mass, k_max=k_max)
+        centres = np.zeros((found.n_clusters, points.shape[1]))
+        np.add.at(centres, found.labels, points * mass[:, None])
+        centres /= np.bincount(found.labels, weights=mass, minlength=found.n_clusters)[:, None]
+        encoder = self.features.encoder
+        clusters = TextClusters(
+            columns=columns,
+            words=weights if encoder is None else None,
+            weight=self.features.weight,
+            centres=tuple(tuple(row) for row in np.round(centres, _DIGITS).tolist()),
+            terms=self._terms(weights, vectors, steps, found),
+            encoder_name=None if encoder is None else name_of(encoder),
+            encoder=encoder,
+        )
+        return clusters, found
+
+    def nearest(self, clusters: TextClusters, vectors: Sequence[FeatureVector]) -> dict[FeatureVector, str]:
+        """The cluster of each vector with a group of this corpus."""
+        weights, found = clusters.words, {}
+        for vector in vectors:
+            if weights is not None:
+                text = weights.embed(dict(zip(*self._bags[vector.group], strict=True)))
+            else:
+                text = unit(self._rows[vector.group].astype(np.float64))
+            found[vector] = clusters.nearest(vector, text)
+        return found
+
+    def _terms(
+        self, weights: WordWeights, vectors: Sequence[FeatureVector], steps: Sequence[int], found: Clustering
+    ) -> tuple[tuple[str, ...], ...]:
+        """For each cluster the words whose mean TF-IDF exceeds that of all steps most."""
+        if not self._bags:
+            return ((),) * found.n_clusters
+        used = np.array(sorted(self._words), dtype=np.int64)
+        means = np.zeros((found.n_clusters, len(used)))
+        for vector, count, label in zip(vectors, steps, found.labels.tolist(), strict=True):
+            buckets, values = weights.tf_idf(dict(zip(*self._bags[vector.group], strict=True)))
+            means[label, np.searchsorted(used, buckets)] += count * unit(values)
+        overall = means.sum(axis=0) / max(1, sum(steps))
+        means /= np.bincount(found.labels, weights=steps, minlength=found.n_clusters)[:, None]
+        excess = means - overall
+        excess[:, used == bucket_of(NUMBER)] = 0  # it would tell a reader nothing
+        words = [self._words[bucket] for bucket in used.tolist()]
+        alphabet = np.argsort(np.array(words))
+        best = [alphabet[np.argsort(-row[alphabet], kind="stable")][:_N_TERMS] for row in np.round(excess, _DIGITS)]
+        return tuple(
+            tuple(words[i] for i in order.tolist() if excess[label, i] > 0) for label, order in enumerate(best)
+        )
+
+
+def digest(text: str) -> str:
+    """A short name for a text; equal for equal texts."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
