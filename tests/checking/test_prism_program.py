@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.checking.storm_chains import F
 
+from tracebridge.chain import chain_from_dict, chain_to_dict
 from tracebridge.checking.models import read_model, write_model
 from tracebridge.checking.prism_program import build_prism_chain, build_prism_program
 from tracebridge.checking.storm_process import StormWorker
@@ -239,3 +240,13 @@ def test_an_endless_program_runs_into_the_time_limit() -> None:
     program = "dtmc\nmodule m\n s: [0..1000000000] init 0;\n [] true -> (s'=s+1);\nendmodule\n"
     with StormWorker(memory_limit=4 << 30) as worker, pytest.raises(EngineTimeoutError):
         build_prism_chain(program, worker=worker, time_limit=1)
+
+
+def test_reward_structures_keep_the_order_of_the_program(worker: StormWorker) -> None:
+    """So that ``R{1}`` and a bare ``R`` mean what they mean in PRISM."""
+    text = "dtmc\nmodule m\n s:[0..1];\n [] true -> (s'=1);\nendmodule\n" + "".join(
+        f'rewards "{name}" true : 1; endrewards\n' for name in ("zeta", "alpha", "mid")
+    )
+    chain = build_prism_program(text, worker=worker).chain
+    assert list(chain.rewards) == ["zeta", "alpha", "mid"]
+    assert list(chain_from_dict(chain_to_dict(chain)).rewards) == ["zeta", "alpha", "mid"]

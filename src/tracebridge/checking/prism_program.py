@@ -119,7 +119,10 @@ def _require_sound(explored: protocol.Explored, *, fix_deadlocks: bool) -> None:
         raise ModelError(f"several commands are enabled in state {state!r}; a dtmc needs disjoint guards")
     if explored.deadlocks and not fix_deadlocks:
         state = explored.deadlocks[0]
-        raise ModelError(f"state {state!r} has no transition; give absorbing states a loop to themselves")
+        raise ModelError(
+            f"state {state!r} has no transition, which PRISM and Storm mend with a loop; if the run is meant to end "
+            "there, give it that loop, and if not, the missing command"
+        )
 
 
 def _program(explored: protocol.Explored, text: str, given: Mapping[str, Fraction | bool]) -> PrismProgram:

@@ -204,6 +204,10 @@ class StormSession:
             sure = replace(question, formula=question.formula.replace("=?", ">=1", 1))
             certain |= protocol.unpack_doubles(self._ask(sure, solver)) == 1
         lower, upper = values * (1 - error), values / (1 - error)
+        if choice.is_iteration:  # it stops by the values that change most; small ones may be far from their end
+            slack = error * float(np.max(values, where=np.isfinite(values), initial=0.0))
+            lower = np.maximum(lower - slack, 0.0)
+            upper = np.where(values > 0, upper + slack, upper)
         if self._may_underflow(query):
             upper = np.maximum(upper, np.finfo(np.float64).tiny)
         if query.is_probability:

@@ -5,9 +5,9 @@ Storm's own error bounds cannot be relied on. Assumed is a relative error of at 
 * ``4 w eps (1 + k)`` for k steps, w the largest number of successors, eps = 2^-52;
 * ``4 n eps (1 + s)`` for equations in n states solved by state elimination; s is the largest expected number of steps
   (`rounding_amplification`), which is what a double loses in ``1 - p``;
-* ``1e-12 (1 + j)`` more by Gauss-Seidel iteration to 1e-13; j is the largest expected number of moves, which are steps
-  to another state: the solvers divide by ``1 - p``;
-* ``1e-6 (1 + j)`` more by gmm++, whose precision cannot be set;
+* ``1e-12 (1 + j)`` more, of the largest value, by Gauss-Seidel iteration to 1e-13; j is the largest expected number of
+  moves, which are steps to another state: the solvers divide by ``1 - p``;
+* ``1e-6 (1 + j)`` more by gmm++, likewise, whose precision cannot be set;
 * ``(1e-13 + 4 w eps) / (1 - x)`` for rewards discounted by x, by value iteration to 1e-14;
 * `AUTOMATON_SIZE` times all that for LTL, whose equations are over pairs of a state and one of an automaton;
 * ``1 + s`` times all that where a condition is built into the chain, whose entries are then as inaccurate as
@@ -53,6 +53,11 @@ class SolverChoice:
 
     solver: Solver
     relative_error: float
+
+    @property
+    def is_iteration(self) -> bool:
+        """Whether the error is relative to the largest value of all states, not to each."""
+        return self.solver in {"gauss-seidel", "gmm"}
 
 
 def choose_solver(chain: MarkovChain, query: StormQuery, operator: Operator, holds: Holds) -> SolverChoice:

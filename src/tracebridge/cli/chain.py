@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, say, write
-from tracebridge.cli.options import common, fit_options, fitting, output, parse_pairs, reading
+from tracebridge.cli.options import (
+    common,
+    fit_options,
+    fitting,
+    model_constants,
+    output,
+    parse_constants,
+    parse_pairs,
+    reading,
+)
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -74,12 +83,20 @@ def _print_states(abstraction: Abstraction) -> None:
 @click.option(
     "--matrix", is_flag=True, help="Show the fundamental matrix N and the absorption probabilities B in full."
 )
+@model_constants
 @common
-def show(model: str, d_max: int, matrix: bool, as_json: bool, seed: int) -> None:  # noqa: ARG001
+def show(
+    model: str,
+    d_max: int,
+    matrix: bool,
+    constants: tuple[str, ...],
+    as_json: bool,
+    seed: int,  # noqa: ARG001
+) -> None:
     """Show a chain: where runs end, how long they take, R(d), visits, N and B."""
     from tracebridge.checking.models import read_model
 
-    chain = read_model(model).chain
+    chain = read_model(model, constants=parse_constants(constants)).chain
     document = _described(chain, d_max)
     if as_json:
         emit(document)
@@ -184,8 +201,11 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     help="Cut runs at this length; they are censored.",
 )
 @click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
+@model_constants
 @common
-def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, seed: int) -> None:
+def sample(
+    model: str, n_runs: int, max_steps: int, output: str, constants: tuple[str, ...], as_json: bool, seed: int
+) -> None:
     """Draw runs from a chain and write them as traces (with --json as one document)."""
     from msgspec import to_builtins
 
@@ -193,7 +213,8 @@ def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, 
     from tracebridge.checking.models import read_model
     from tracebridge.traces import write_traces
 
-    runs = sample_traces(read_model(model).chain, n_runs, seed=seed, max_steps=max_steps)
+    chain = read_model(model, constants=parse_constants(constants)).chain
+    runs = sample_traces(chain, n_runs, seed=seed, max_steps=max_steps)
     if output != "-" or not as_json:
         write_traces(runs, output)
     if as_json:
@@ -213,6 +234,7 @@ def sample(model: str, n_runs: int, max_steps: int, output: str, as_json: bool, 
     help="Also write this property file, rewritten for the exported model.",
 )
 @output
+@model_constants
 @common
 def export(
     model: str,
@@ -220,6 +242,7 @@ def export(
     properties: str | None,
     output: str,
     force: bool,
+    constants: tuple[str, ...],
     as_json: bool,
     seed: int,  # noqa: ARG001
 ) -> None:
@@ -231,13 +254,16 @@ def export(
     from tracebridge.pctl import format_properties, read_properties
     from tracebridge.report import OutputFolder
 
-    read = read_model(model)
+    values = parse_constants(constants)
+    source = None if properties is None else read_properties(Path(properties))
+    declared = set() if source is None else {constant.name for constant in source.constants}
+    read = read_model(model, constants={name: value for name, value in values.items() if name not in declared})
     chain = read.chain
     for note in read.notes:
         say(f"note: {note}")
     rewritten = None
-    if properties is not None:
-        file = resolve_for(chain, read_properties(Path(properties)), {})
+    if source is not None:
+        file = resolve_for(chain, source, {name: value for name, value in values.items() if name in declared})
         require_fit(chain, file)
         rewritten = format_properties(rewrite_for_export(file, chain), target="prism")
     text = format_prism(chain) if target == "prism" else None

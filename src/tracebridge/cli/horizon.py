@@ -11,7 +11,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.horizon_report import horizon_document, show_horizon
-from tracebridge.cli.options import common, parse_decimal
+from tracebridge.cli.options import common, model_constants, parse_constants, parse_decimal
 
 if TYPE_CHECKING:
     from tracebridge.chain import AbsorbingChain, ChainFit, MarkovChain
@@ -52,6 +52,7 @@ _LONGEST_CURVE = 1_000
     show_default=True,
     help="Draws from the posterior for the intervals; 0 turns them off.",
 )
+@model_constants
 @common
 def horizon(
     model: str,
@@ -60,6 +61,7 @@ def horizon(
     d_max: int | None,
     tolerance: float,
     draws: int,
+    constants: tuple[str, ...],
     as_json: bool,
     seed: int,
 ) -> None:
@@ -73,7 +75,7 @@ def horizon(
 
     allowed = parse_decimal(gap, "--gap")
     reach = None if target is None else parse_decimal(target, "--target")
-    read = read_model(model)
+    read = read_model(model, constants=parse_constants(constants))
     with progress_line() as progress:
         progress("computing the curve, its shape and the rules")
         found = HorizonFigures.of(read.chain, allowed, reach, d_max)

@@ -229,6 +229,17 @@ def checking(command: F) -> F:
     return command
 
 
+def model_constants(command: F) -> F:
+    """Values that a PRISM model needs."""
+    return click.option(
+        "--const",
+        "constants",
+        multiple=True,
+        metavar="NAME=VALUE,...",
+        help="Values of constants that a PRISM model leaves undefined.",
+    )(command)
+
+
 def judging(command: F) -> F:
     """How the data behind a fitted chain judge properties."""
     options = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, write
-from tracebridge.cli.options import common, parse_pairs, reading
+from tracebridge.cli.options import common, model_constants, parse_constants, parse_pairs, reading
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file
@@ -31,15 +31,16 @@ def props() -> None:
 @props.command()
 @click.argument("file")
 @click.option("--model", metavar="MODEL", help="Check labels and reward structures against this model.")
+@model_constants
 @common
-def lint(file: str, model: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
+def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Look for mistakes; exit code 1 if there is an error or a warning."""
     properties = read_properties(file)
     labels: dict[str, Any] = {"labels": None}
     if model is not None:
         from tracebridge.checking.models import read_model
 
-        chain = read_model(model).chain
+        chain = read_model(model, constants=parse_constants(constants)).chain
         labels = {
             "labels": chain.label_names(),
             "reward_structures": list(chain.rewards),
@@ -102,6 +103,7 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 @props.command()
 @click.argument("source", metavar="MODEL|TRACES")
 @reading
+@model_constants
 @common
 def labels(source: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """List the labels and reward structures that properties of a model, or of a chain fitted to traces, can use."""
@@ -126,7 +128,7 @@ def _chain(source: str, options: dict[str, Any]) -> MarkovChain:
             spool.flush()
             source = spool.name
         if is_model(source) or not (Path(source).exists() or set(source) & set("*?[")):
-            return read_model(source).chain
+            return read_model(source, constants=parse_constants(options["constants"])).chain
         mapping = parse_pairs(options["mapping"], "--map") or None
         trace_format, skip_bad = options["trace_format"], options["skip_bad"]
         return fit_files([source], trace_format=trace_format, mapping=mapping, skip_bad=skip_bad).fit.chain

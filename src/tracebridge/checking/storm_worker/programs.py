@@ -52,8 +52,8 @@ def explore(request: BuildProgram) -> Explored:
         initial=pack_mask(initial),
         labels={name: pack_mask(marked[name]) for name in sorted(marked)},
         rewards={
-            name: encode_rewards(reward, model.nr_states, exact=request.exact)
-            for name, reward in sorted(model.reward_models.items())
+            name: encode_rewards(model.reward_models[name], model.nr_states, exact=request.exact)
+            for name in (structure.name for structure in program.reward_models)  # in the order of the program
         },
         variables={name: _packed(held) for name, held in variables.items()},
         deadlocks=[states[i] for i in np.flatnonzero(deadlocks)],
@@ -86,7 +86,8 @@ def _program(text: str, constants: dict[str, str]) -> Any:
             known = ", ".join(sorted(undefined)) or "none"
             raise WorkerError("model", f"the model has no undefined constant {name!r} (undefined: {known})")
     if missing := sorted(undefined - constants.keys()):
-        raise WorkerError("model", f"constants without a value: {', '.join(missing)}")
+        given = ",".join(f"{name}=..." for name in missing)
+        raise WorkerError("model", f"constants without a value: {', '.join(missing)} (give them: --const {given})")
     if constants:
         definitions = ",".join(f"{name}={value}" for name, value in sorted(constants.items()))
         program, _ = stormpy.instantiate_constants(program, definitions)
