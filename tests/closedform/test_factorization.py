@@ -11,13 +11,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import block_array, csr_array, eye_array, random_array
 from tests.closedform.reference import solve_linear
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from tracebridge.closedform import krylov, sparse_elimination
+from tracebridge.closedform import dense_elimination, krylov, sparse_elimination
 from tracebridge.closedform.dense_elimination import DenseElimination
 from tracebridge.closedform.factorization import factorize, without_diagonal
 from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.closedform.sparse_elimination import SparseElimination
 from tracebridge.errors import EngineError, ModelError
+
+
+class TestOneThread:
+    def test_the_library_has_one_thread_while_a_matrix_is_eliminated(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whatever it is set to before, and again afterwards."""
+        seen = []
+
+        def censor_and_look(*arguments: object) -> None:
+            seen.append(blas_threads())
+            censor_block(*arguments)
+
+        censor_block = dense_elimination._censor_block
+        monkeypatch.setattr(dense_elimination, "_censor_block", censor_and_look)
+        with threadpool_limits(limits=2, user_api="blas"):
+            before = blas_threads()
+            DenseElimination(np.ones((100, 100)), np.ones(100))
+            DenseElimination(np.ones((3, 3)), np.ones(3))  # too small for threads: nothing is changed
+            assert blas_threads() == before
+        assert seen == [{1}, {1}, before]
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 class TestFactorize:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _ALL = slice(None)
-_ENTRIES_AT_A_TIME = 1 << 15  # what the caches of a processor hold of a few arrays
+# A few arrays of so many doubles stay in the caches of a processor, and memory for them is not mapped anew each time.
+_ENTRIES_AT_A_TIME = 12_000
 
 
 class AccurateProduct:
@@ -60,33 +61,40 @@ class AccurateProduct:
 
     def by_rows(self, x: DoubleDouble) -> Iterator[tuple[slice, Floats, Floats]]:
         """``A x``, some rows at a time, as the sum of two arrays; the first is exact and the second small beside it."""
-        for rows, entries in self._chunks():
-            n_rows = rows.stop - rows.start
-            row = np.repeat(np.arange(n_rows), np.diff(self._matrix.indptr[rows.start : rows.stop + 1]))
+        for rows, entries, row in self._chunks():
             columns = self._matrix.indices[entries]
             values, factors = self._matrix.data[entries], x.high[columns]
             products = values * factors
             small = product_error(values, factors, products) + values * x.low[columns]
-            # A power of two above twice the sum of the row: what is left of its products above its last bit adds up
-            # exactly in doubles.
-            cut = np.ldexp(1.0, np.frexp(_sums(row, products, n_rows))[1] + 1)[row]
-            large = (cut + products) - cut
-            small += products - large
-            yield rows, _sums(row, large, n_rows), _sums(row, small, n_rows)
+            yield rows, *_exact_sums(row, products, small, rows.stop - rows.start)
 
     def row_sums(self) -> DoubleDouble:
         """``A 1``, with the same errors."""
-        ones = np.ones(self._matrix.shape[1])
-        return self(DoubleDouble(ones, np.zeros_like(ones)))
+        m = self._matrix.shape[0]
+        sums = DoubleDouble(np.zeros(m), np.zeros(m))
+        for rows, entries, row in self._chunks():
+            large, small = _exact_sums(row, self._matrix.data[entries], 0.0, rows.stop - rows.start)
+            sums.high[rows], sums.low[rows] = normalised(large, small)
+        return sums
 
-    def _chunks(self) -> Iterator[tuple[slice, slice]]:
+    def _chunks(self) -> Iterator[tuple[slice, slice, NDArray[np.intp]]]:
+        """Some rows at a time, their entries, and the row of each entry among them."""
         indptr = self._matrix.indptr
         m, start = self._matrix.shape[0], 0
         while start < m:
             end = int(np.searchsorted(indptr, indptr[start] + _ENTRIES_AT_A_TIME, side="right")) - 1
             end = min(max(end, start + 1), m)
-            yield slice(start, end), slice(int(indptr[start]), int(indptr[end]))
+            row = np.repeat(np.arange(end - start), np.diff(indptr[start : end + 1]))
+            yield slice(start, end), slice(int(indptr[start]), int(indptr[end])), row
             start = end
+
+
+def _exact_sums(row: NDArray[np.intp], terms: Floats, rest: Floats | float, n_rows: int) -> tuple[Floats, Floats]:
+    """The sums of ``terms + rest`` of each row, in two parts of which the first is exact and the second small."""
+    # A power of two above twice the sum of the row: what is left of its terms above its last bit adds up exactly.
+    cut = np.ldexp(1.0, np.frexp(_sums(row, terms, n_rows))[1] + 1)[row]
+    large = (cut + terms) - cut
+    return _sums(row, large, n_rows), _sums(row, (terms - large) + rest, n_rows)
 
 
 def _sums(row: NDArray[np.intp], values: Floats, n_rows: int) -> Floats:

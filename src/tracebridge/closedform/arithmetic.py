@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     Side = tuple[Floats, Floats | None]  # values outside of a set of states, shape (n,), and gains, shape (n,)
 
 
-#: Up to so many active states are raised to a power in ball arithmetic where that is less work than the steps are.
-POWER_STATES = 128
+#: Up to so many active states are raised to a power in ball arithmetic where that is less work than the steps are, or
+#: the steps are too many to be taken; 40 squarings of so many states take some 20 seconds.
+POWER_STATES = 400
 _STEP_OVERHEAD = 2_000  # one step costs about as much as so many multiplications of balls
 
 #: A large chain takes so many steps at most, and fewer of those that cost more; the rest is bounded.
@@ -142,16 +143,15 @@ class FloatArithmetic:
     ) -> EnclosureVector:
         """By steps of rigorous products; see `StochasticStep`.
 
-        A fixed point ends the loop. Many steps on a few active states are raised to a power in ball arithmetic. Many
-        steps on many states are cut off, and the rest is bounded by the extremes of what can still be averaged and
-        gained, and by the limit: wider, but true.
+        A fixed point ends the loop. After so many steps that nothing is left of the way to the limit, that is the
+        answer. Else many steps on some hundred active states are raised to a power in ball arithmetic; on more states
+        they are cut off, and the rest is bounded by the extremes of what can still be averaged and gained, and by the
+        limit: wider, but true.
         """
         rows = np.flatnonzero(active)
         if steps == 0 or not len(rows):
             return start
         product = StochasticStep(self._matrix, rows, gain)
-        if len(rows) <= POWER_STATES and steps > len(rows) ** 3 * steps.bit_length() / _STEP_OVERHEAD + len(rows):
-            return self._power(start, steps, rows, gain, product)
         affordable = int(min(MAX_STEPS, _MAX_WORK / product.work))
         far = steps > affordable or steps * product.work > _FAR_WORK
         end = limit() if limit is not None and far else None
@@ -160,6 +160,9 @@ class FloatArithmetic:
             if there.ahead <= INVISIBLE:
                 value = np.where(active, end.value, start.value)
                 return EnclosureVector.from_bounds(value, there.lower, there.upper)
+        power_pays = steps > len(rows) ** 3 * steps.bit_length() / _STEP_OVERHEAD + len(rows)
+        if len(rows) <= POWER_STATES and (power_pays or steps > affordable):
+            return self._power(start, steps, rows, gain, product)
         x = np.stack([start.value, start.lower, start.upper], axis=1)
         for _ in range(min(steps, affordable)):
             new = product.apply(x)

@@ -15,10 +15,13 @@ from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.errors import EngineError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     Floats = NDArray[np.float64]
+    Substitute = Callable[[Floats, str], Floats]
 
 #: How far from its state a successor may be; a band of more than this is no better than a sparse matrix.
 WIDEST = 8
@@ -38,22 +41,39 @@ class BandElimination(Factorization):
         """
         self.size = m = len(exits)
         self.componentwise = True  # but for what pivots lose, as in `sparse_lu`
-        self._width = width = bandwidth(offdiagonal)
         self._leaving = np.asarray(offdiagonal.sum(axis=1)).ravel() + exits
+        width = bandwidth(offdiagonal)
         rows = _rows(offdiagonal)
-        band = np.zeros((3 * width + 1, m), order="F")
-        band[2 * width] = 1.0
-        band[2 * width + (offdiagonal.indices - rows), rows] = -offdiagonal.data / self._leaving[rows]
-        self._factors, self._exchanges, failed = lapack.dgbtrf(band, width, width, overwrite_ab=True)
-        if failed:
+        system = np.zeros((2 * width + 1, m))  # entry (i, j) of I - J is at [j - i + width, i]
+        system[width] = 1.0
+        system[offdiagonal.indices - rows + width, rows] = -offdiagonal.data / self._leaving[rows]
+        substitute = _tridiagonal(system) if width == 1 and m > 2 else _banded(system, width)
+        if substitute is None:
             raise EngineError(f"the linear system of {m} states could not be eliminated: a pivot is zero in doubles")
+        self._substitute = substitute
 
     def _solve(self, rhs: Floats, *, transposed: bool, tolerance: float | None) -> Floats:  # noqa: ARG002 - no iteration
-        scaled = rhs if transposed else rhs / self._leaving[:, None]
-        solution, _ = lapack.dgbtrs(
-            self._factors, self._width, self._width, scaled, self._exchanges, trans=0 if transposed else 1
-        )
-        return np.asarray(solution / self._leaving[:, None] if transposed else solution)
+        if transposed:
+            return self._substitute(rhs, "N") / self._leaving[:, None]
+        return self._substitute(rhs / self._leaving[:, None], "T")
+
+
+def _banded(system: Floats, width: int) -> Substitute | None:
+    """Substitution for ``(I - J)^T``, "N", or its transpose, "T"; None if a pivot is zero."""
+    band = np.zeros((3 * width + 1, system.shape[1]), order="F")  # with room for exchanges
+    band[width:] = system
+    factors, exchanges, failed = lapack.dgbtrf(band, width, width, overwrite_ab=True)
+    if failed:
+        return None
+    return lambda rhs, side: np.asarray(lapack.dgbtrs(factors, width, width, rhs, exchanges, trans=int(side == "T"))[0])
+
+
+def _tridiagonal(system: Floats) -> Substitute | None:
+    """The same for one entry on each side, many times faster; scipy does not take it for two states."""
+    *factors, failed = lapack.dgttrf(system[2, :-1], system[1], system[0, 1:])
+    if failed:
+        return None
+    return lambda rhs, side: np.asarray(lapack.dgttrs(*factors, rhs, trans=side)[0])
 
 
 def bandwidth(pattern: csr_array) -> int:

@@ -1,12 +1,19 @@
-"""Elimination of a full matrix without subtraction, in blocks, so that matrix products do the work."""
+"""Elimination of a full matrix without subtraction, in blocks, so that matrix products do the work.
+
+One thread does it. The products are too small for more: threads of a BLAS that wait for one another cost up to ten
+times as much, on a machine with other work, as they gain on one without; and sums then have an order of their own.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.errors import EngineError
@@ -37,7 +44,8 @@ class DenseElimination(Factorization):
         self.componentwise = True
         factors = np.ascontiguousarray(offdiagonal)
         remaining = exits.copy()
-        with np.errstate(over="ignore", invalid="ignore"):  # found out at the next pivot, or in the solution
+        # Overflow is found out at the next pivot, or in the solution.
+        with np.errstate(over="ignore", invalid="ignore"), _one_thread(self.size):
             for start in range(0, len(exits), _BLOCK):
                 _censor_block(factors, remaining, slice(start, min(start + _BLOCK, len(exits))))
         diagonal = factors.diagonal().copy()
@@ -46,13 +54,26 @@ class DenseElimination(Factorization):
         self._factors = factors
 
     def _solve(self, rhs: Floats, *, transposed: bool, tolerance: float | None) -> Floats:  # noqa: ARG002 - no iteration
-        if transposed:
-            upper = solve_triangular(self._factors, rhs, trans="T", check_finite=False)
-            return np.asarray(
-                solve_triangular(self._factors, upper, lower=True, unit_diagonal=True, trans="T", check_finite=False)
-            )
-        lower = solve_triangular(self._factors, rhs, lower=True, unit_diagonal=True, check_finite=False)
-        return np.asarray(solve_triangular(self._factors, lower, check_finite=False))
+        with _one_thread(self.size):
+            if transposed:
+                upper = solve_triangular(self._factors, rhs, trans="T", check_finite=False)
+                return np.asarray(
+                    solve_triangular(
+                        self._factors, upper, lower=True, unit_diagonal=True, trans="T", check_finite=False
+                    )
+                )
+            lower = solve_triangular(self._factors, rhs, lower=True, unit_diagonal=True, check_finite=False)
+            return np.asarray(solve_triangular(self._factors, lower, check_finite=False))
+
+
+def _one_thread(size: int) -> AbstractContextManager[Any]:
+    """Within it the BLAS has one thread, where it would take more."""
+    return nullcontext() if size <= _BLOCK else _threads().limit(limits=1, user_api="blas")
+
+
+@cache
+def _threads() -> Any:
+    return ThreadpoolController()  # which looks for the libraries that are loaded
 
 
 def _censor_block(factors: Floats, remaining: Floats, block: slice) -> None:

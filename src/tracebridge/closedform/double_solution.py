@@ -75,6 +75,48 @@ class _Solution:
         return cls(x=x, error=error, accuracy=accuracy, acceptable=accuracy <= ACCEPTED or of_largest)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Approximation:
+    """x on the way to a solution, shape (m,).
+
+    Attributes:
+        residual: ``b - (D - A) (x + d)`` for some d with ``|d| <= drift``; off by at most ``uncertain``.
+    """
+
+    x: DoubleDouble
+    residual: Floats
+    uncertain: Floats
+    drift: Floats
+
+    @classmethod
+    def nothing(cls, rhs: RightHandSide) -> _Approximation:
+        """The approximation zero."""
+        zero = np.zeros_like(rhs.error)
+        uncertain = (rhs.error + np.abs(rhs.value.low)) * _ROUNDED_UP
+        return cls(x=DoubleDouble(zero, zero), residual=rhs.value.high, uncertain=uncertain, drift=zero)
+
+    def moved(self, step: Floats, residuals: Residuals) -> _Approximation:
+        """One step further, or less where that would be below zero; the residual is followed in doubles.
+
+        Raises:
+            EngineError: beyond the range of doubles.
+        """
+        step = np.maximum(step, -self.x.high)
+        x = self.x.plus(step)
+        if not x.high.max(initial=0.0) < LARGEST:  # NaN neither
+            raise EngineError("a solution is beyond the range of doubles")
+        residual, uncertain = residuals.moved(self.residual, self.uncertain, step)
+        # What is lost by keeping two doubles of the sum, and by keeping it at zero at least.
+        lost = 4 * UNIT**2 * (self.x.high + np.abs(x.high)) + np.maximum(-x.high, 0.0)
+        drift = (self.drift + lost) * _ROUNDED_UP
+        return _Approximation(x=x.clipped(), residual=residual, uncertain=uncertain, drift=drift)
+
+    def anew(self, residuals: Residuals, rhs: RightHandSide) -> _Approximation:
+        """The same x with its residual in twice the precision."""
+        residual, uncertain = residuals(self.x, rhs)
+        return _Approximation(x=self.x, residual=residual, uncertain=uncertain, drift=np.zeros_like(residual))
+
+
 class DoubleSolver:
     """A system with the first factorization that proves good enough, which is kept.
 
@@ -155,7 +197,7 @@ class DoubleSolver:
                 if not np.all(np.isfinite(t)) or t.max(initial=0.0) > LARGEST:
                     return None
                 t = np.maximum(t, SUBNORMAL)
-                s = self._residuals.lower_bound(t)
+                s = self._residuals.lower_bound(t, 0.2 * leaving)
                 if np.all(s > 0.1 * leaving):
                     return _Proof(t=t, s=s)
                 t = t + factors.approximate(leaving - s, transposed=False)
@@ -172,31 +214,39 @@ class DoubleSolver:
         factors, proof = self._factors, self._proof
         assert factors is not None  # noqa: S101 - `solve` sets both
         assert proof is not None  # noqa: S101
-        zero = np.zeros(self.system.size)
-        x = DoubleDouble(zero, zero)
-        residual = rhs.value.high
+        current = _Approximation.nothing(rhs)
         best: _Solution | None = None
-        previous = np.inf
+        previous, tolerance = np.inf, factors.finest
         for _ in range(_MOST_REFINEMENTS):
-            x = x.plus(factors.approximate(residual, transposed=False)).clipped()
-            if not x.high.max(initial=0.0) < LARGEST:  # NaN neither
-                raise EngineError("a solution is beyond the range of doubles")
-            residual, uncertain = self._residuals(x, rhs)
-            bound = np.abs(residual) + uncertain
-            solution = _Solution.of(x, _times(float((bound / proof.s).max()), proof.t))
+            step = factors.approximate(current.residual, transposed=False, tolerance=tolerance)
+            current = current.moved(step, self._residuals)
+            solution, bound, size = self._measured(current)
+            if not solution.accuracy <= AIM and (size > previous / 2 or not _certain(current, proof.s, tolerance)):
+                current = current.anew(self._residuals, rhs)
+                solution, bound, size = self._measured(current)
             if best is None or solution.accuracy <= best.accuracy:
-                best, best_bound = solution, bound
+                best, best_bound, drift = solution, bound, current.drift
             if best.accuracy <= AIM:
                 return best
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                size = float(np.nanmax(bound / (self.system.diagonal.high * x.high), initial=0.0))
             if size > previous / 2:
                 break
             previous = size
+            if solution.accuracy < 1:  # what is left to do
+                tolerance = min(max(factors.finest, AIM / (8 * solution.accuracy)), _ROUGH)
         assert best is not None  # noqa: S101 - the first round sets it
-        return self._sharpened(best, best_bound) if factors.componentwise else best
+        return self._sharpened(best, best_bound, drift) if factors.componentwise else best
 
-    def _sharpened(self, solution: _Solution, bound: Floats) -> _Solution:
+    def _measured(self, current: _Approximation) -> tuple[_Solution, Floats, float]:
+        """The solution with the bounds of the proof, bounds of its residual, and these relative to what passes."""
+        proof = self._proof
+        assert proof is not None  # noqa: S101 - `solve` sets it
+        bound = np.abs(current.residual) + current.uncertain
+        error = (_times(float((bound / proof.s).max()), proof.t) + current.drift) * _ROUNDED_UP
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            size = float(np.nanmax(bound / (self.system.diagonal.high * current.x.high), initial=0.0))
+        return _Solution.of(current.x, error), bound, size
+
+    def _sharpened(self, solution: _Solution, bound: Floats, drift: Floats) -> _Solution:
         """With a bound for each unknown of its own, where one is found."""
         factors, proof = self._factors, self._proof
         assert factors is not None  # noqa: S101 - `solve` sets both
@@ -204,9 +254,9 @@ class DoubleSolver:
         w = np.maximum(factors.approximate(bound, transposed=False) * (1 + 2.0**-10), 0.0)
         for _ in range(3):
             with np.errstate(invalid="ignore"):
-                missing = bound - self._residuals.lower_bound(w)
+                missing = bound - self._residuals.lower_bound(w, bound)
             if np.all(missing <= 0):
-                return _Solution.of(solution.x, np.minimum(solution.error, w))
+                return _Solution.of(solution.x, np.minimum(solution.error, (w + drift) * _ROUNDED_UP))
             # Where numbers underflow, rounding is not small beside them: a little of t makes up for it.
             w = w + _times(2 * float((missing / proof.s).max()), proof.t)
         return solution
@@ -220,6 +270,11 @@ class DoubleSolver:
             zero = ~reaching(self.system.entries, rhs.value.high > 0)
             lower, upper, value = (np.where(zero, 0.0, part) for part in (lower, upper, value))
         return EnclosureVector.from_bounds(value, lower, upper)
+
+
+def _certain(current: _Approximation, s: Floats, tolerance: float) -> bool:
+    """Whether the residual is known well enough for a step as good as the tolerance to follow from it."""
+    return bool((current.uncertain / s).max() <= tolerance * (np.abs(current.residual) / s).max())
 
 
 def _worst(solutions: list[_Solution]) -> float:

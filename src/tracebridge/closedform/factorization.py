@@ -79,12 +79,15 @@ def factorizations(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Iterat
     if m <= DENSE_LIMIT:
         yield lambda: DenseElimination(offdiagonal.toarray(), exits)
         return
-    narrow = is_narrow(offdiagonal)
-    if bandwidth(offdiagonal) <= WIDEST:
+    banded = bandwidth(offdiagonal) <= WIDEST
+    narrow = banded or is_narrow(offdiagonal)
+    if banded:
         yield lambda: BandElimination(offdiagonal, exits)
     elif narrow:
         yield lambda: SparseLU(offdiagonal, exits, keep_order=True)
-    yield lambda: _convergent_iteration(offdiagonal, exits)
+    if JumpChainIteration.better_in_single(offdiagonal, exits):
+        yield lambda: JumpChainIteration(offdiagonal, exits, single=True)
+    yield lambda: JumpChainIteration(offdiagonal, exits)
     if m <= DENSE_CORE:
         yield lambda: DenseElimination(offdiagonal.toarray(), exits)
         return
@@ -100,26 +103,22 @@ def factorizations(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Iterat
 
 
 def _factorize_block(offdiagonal: csr_array, exits: NDArray[np.float64], connected: bool) -> Factorization:
-    """The first of `factorizations` that can be made; small components in their order fill in only among themselves."""
+    """The first of `factorizations` that works; small components in their order fill in only among themselves."""
     if not connected:
         return SparseLU(offdiagonal, exits, keep_order=True)
-    failures = []
+    failures: list[EngineError] = []
     for make in factorizations(offdiagonal, exits):
         try:
-            return make()
+            factors = make()
+            if not isinstance(factors, JumpChainIteration) or factors.converges():
+                return factors
+            failures.append(NoConvergenceError(f"{len(exits)} states mix too slowly for an iteration"))
         except EngineError as failure:
             failures.append(failure)
     raise EngineError(
         f"no way was found to solve the equations of {len(exits)} states that lead to one another: "
         + "; ".join(str(failure) for failure in failures)
     )
-
-
-def _convergent_iteration(offdiagonal: csr_array, exits: NDArray[np.float64]) -> Factorization:
-    iteration = JumpChainIteration(offdiagonal, exits)
-    if not iteration.converges():
-        raise NoConvergenceError(f"the chain of {len(exits)} states mixes too slowly for an iteration")
-    return iteration
 
 
 def without_diagonal(matrix: csr_array) -> csr_array:

@@ -23,10 +23,12 @@ class Factorization(ABC):
         size: the number m of states.
         componentwise: whether every component is accurate to a few units of rounding times m, whatever the condition:
             so it is with elimination that never subtracts, and a right-hand side without negative entries.
+        finest: the tolerance below which `approximate` gets no better.
     """
 
     size: int
     componentwise: bool
+    finest: float = TOLERANCE
 
     def solve(self, rhs: Floats) -> Floats:
         """``(I - Q) x = rhs``; shape (m,) or (m, k), non-negative; the result has the same shape."""
