@@ -160,7 +160,7 @@ def _approximate_cuts(
 def _nearest_centres(points: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """The k-means centre of each point, numbered without gaps, shape (n,)."""
     from sklearn.cluster import MiniBatchKMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):  # sums over threads would depend on how many there are
         means = MiniBatchKMeans(n_clusters=_n_centres(len(points)), random_state=_SEED, n_init=1, batch_size=4096)
