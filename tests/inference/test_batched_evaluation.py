@@ -37,7 +37,13 @@ P=? [ F filter(argmax, P=? [ X "answer" ], !"absorbed") ]; filter(print, P=? [ F
 A [ F "absorbed" ]; E [ G !"answer" ]; P>=1 [ F "absorbed" ]; P>0 [ F "retry" ]; P<=0 [ X "retry" ];
 "plan" | P>=0.5 [ X "search" ]; !(P>=0.5 [ F "success" ] <=> P>=0.5 [ F<=3 "success" ]);
 P=? [ F "retry" || F "success" ]; P=? [ (F "retry") & (G !"failure") ]; R{"steps"}=? [ F "success" || F "success" ];
+R{"steps"}=? [ F ("search" & X "answer") ]; R{"steps"}=? [ (F "absorbed") & (X "search") ];
+P=? [ F P>=0.5 [ (F "retry") & (F "success") ] ]; P=? [ X "plan" || F "success" ];
+P=? [ G ("search" => (F<=2 "answer")) || F P>0.6 [ F "success" ] ];
+quantile(max B, P<0.6 [ F<=B "success" ]); quantile(min B, R{"steps"}>=2 [ C<=B ]);
+filter(max, quantile(min B, P>=0.5 [ F<=B P>0.6 [ F "success" ] ]), !"absorbed");
 P=? [ F{"steps"}<=3 "success" ]; quantile(min B, P>0.5 [ F<=B "absorbed" ]);
+quantile(min B, P>0.5 [ F{"steps"}<=B "absorbed" ]);
 """
 
 
@@ -117,10 +123,12 @@ def test_nested_thresholds_are_evaluated_again_in_every_draw():
 
 def test_operators_that_take_one_chain_at_a_time_are_named():
     batched, slow = resolved(
-        small_fit().chain, 'P=? [ F "success" ]; P=? [ F "retry" || F "success" ] + P=? [ X "plan" ]'
+        small_fit().chain,
+        'P=? [ F "success" || F "retry" ] + quantile(min B, P>=0.5 [ F<=B "success" ]);'
+        'P=? [ F{"steps"}<=3 "success" ] + P=? [ X "plan" ]',
     )
     assert one_by_one(batched.formula) == ()
-    assert one_by_one(slow.formula) == ('P=? [ F "retry" || F "success" ]',)
+    assert one_by_one(slow.formula) == ('P=? [ F{"steps"}<=3 "success" ]',)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_decided_properties_and_queries_need_no_plan():
 
 
 def test_what_takes_one_chain_at_a_time_is_not_planned():
-    (plan,) = plan_runs(small_fit(), 'P>=0.2 [ (F "retry") & (F "answer") ]', futures=2, draws=20)
+    (plan,) = plan_runs(small_fit(), 'P>=0.8 [ F{"steps"}<=9 "success" ]', futures=2, draws=20)
     assert plan.outlooks == ()
     assert "one chain at a time" in plan.reason
 

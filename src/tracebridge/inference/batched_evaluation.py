@@ -20,6 +20,7 @@ from tracebridge.checking.operands import evaluated_parts, signs_of
 from tracebridge.checking.truths import Truths
 from tracebridge.closedform.arithmetic import FloatArithmetic
 from tracebridge.closedform.batched.operators import evaluate_stacked, is_batched
+from tracebridge.closedform.batched.step_quantile import step_quantile
 from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import ast
@@ -316,6 +317,8 @@ class _Evaluation(FormulaValues[np.ndarray[Any, np.dtype[np.float64]], Never]):
 
         if not is_batched(node):
             return _one_by_one(stack, node, holds)
+        if isinstance(node, ast.Quantile):
+            return step_quantile(stack, node, holds, tie=self.tie)
         values = evaluate_stacked(stack, node, holds)
         start = np.atleast_1d(stack.mean_at_start(values))
         width = max(values.shape[1], len(start))

@@ -105,3 +105,10 @@ def test_steps_of_a_large_chain_are_limited():
     stack = stack_of(absorbing_matrices(m, 1, seed=3))
     with pytest.raises(UnsupportedError, match="too many"):
         stack.iterate(np.zeros((m + 2, 1)), 10**9, np.arange(m + 2) < m)
+
+
+def test_a_state_in_which_a_draw_does_not_start_does_not_count_there():
+    chain = MarkovChain(states=("s0", "s1"), transitions=np.eye(2), initial=np.array([0.5, 0.5]))
+    stack = ChainStack(chain, np.ones((2, 3)), np.array([[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]]))
+    np.testing.assert_array_equal(stack.mean_at_start(np.array([[2.0], [np.inf]])), [2, np.inf, np.inf])
+    np.testing.assert_array_equal(stack.mean_at_start(np.array([[2.0], [np.nan]])), [2, np.nan, np.nan])

@@ -27,7 +27,7 @@ from tests.closedform.strategies import paths as pctl_paths
 
 from tracebridge.chain.markov import MarkovChain
 from tracebridge.closedform.bounds import step_window
-from tracebridge.closedform.ltl import conditional_probability, ltl_probability, product
+from tracebridge.closedform.ltl import conditional_probability, equations, ltl_probability
 from tracebridge.closedform.ltl.translation import MAX_DEPTH
 from tracebridge.closedform.modelcheck import rounding_amplification
 from tracebridge.closedform.until import until_form, until_probability
@@ -234,7 +234,7 @@ def test_formulas_that_blow_up_are_refused() -> None:
 @pytest.mark.parametrize("size", [0, 5, 1_000])
 def test_equations_are_the_same_in_bundles_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four labels must come up, in any order, before a run ends."""
-    monkeypatch.setattr(product, "BUNDLE", size)
+    monkeypatch.setattr(equations, "BUNDLE", size)
     names = ["p", "q", "r", "s"]
     rows = [{j: Fraction(1, 5) for j in range(5)} for _ in range(4)] + [{4: Fraction(1)}]
     chain = label_chain(rows, **{name: [i] for i, name in enumerate(names)})

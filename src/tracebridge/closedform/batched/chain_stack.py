@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array
 
 from tracebridge.chain.markov import MarkovChain
-from tracebridge.closedform.batched.elimination import StackedElimination
-from tracebridge.errors import EngineError, UnsupportedError
+from tracebridge.closedform.batched.linear_system import MOST_SIDE_BY_SIDE, StackedSystem, row_sums
+from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,19 +23,17 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-#: Chains of up to so many states are dense and solved side by side, larger ones one by one.
-DENSE_STATES = 50
+#: The matrices of chains of up to so many states are kept dense.
+DENSE_STATES = MOST_SIDE_BY_SIDE
 
 #: Larger chains take steps until this many multiplications, over all draws.
 MAX_STEP_WORK = 10**11
 
-_MOST_DENSE_ELIMINATION = 2_000  # states of a single chain that is eliminated densely
-_KEPT_FACTORS = 4
+_KEPT_SYSTEMS = 4
 
 #: A probability that is neither zero nor one, by the edges, is at least and at most this.
 SMALLEST, LARGEST = float(np.finfo(np.float64).tiny), 1 - 2.0**-53
 _MAX_GRAPH_STEPS = 10_000
-_SPARSE_DENSITY = 0.1
 
 
 class ChainStack:
@@ -45,7 +42,8 @@ class ChainStack:
     Args:
         chain: says what the chains have in common; its edges are where probabilities may be positive.
         entries: the stored entries of P in the order of ``chain.transitions``, shape (entries, draws); rows sum to one.
-            An entry may be zero as long as no draw has a recurrent class that the chain has not.
+            An entry in the row of a transient state may be zero as long as no draw has a recurrent class that the chain
+            has not.
         initial: initial distributions, shape (n, draws), or (n, 1) for all draws.
     """
 
@@ -53,7 +51,7 @@ class ChainStack:
         self.chain = chain
         self.entries = entries
         self.initial = initial
-        self._factors: dict[bytes, StackedElimination] = {}
+        self._systems: dict[bytes, StackedSystem] = {}
 
     @classmethod
     def of_chain(cls, chain: MarkovChain) -> ChainStack:
@@ -89,11 +87,17 @@ class ChainStack:
     def mean_at_start(self, values: Floats) -> Floats:
         """The mean of values of states under the initial distribution, shape (draws,) or (1,).
 
-        Infinite where a start state has an infinite value, undefined where one has none.
+        Infinite where a start state of the draw has an infinite value, undefined where one has none.
         """
-        support = np.flatnonzero(self.chain.initial > 0)  # elsewhere 0 * inf would be undefined
-        mean = (self.initial[support] * values[support]).sum(axis=0)
-        return np.asarray(np.clip(mean, values[support].min(axis=0), values[support].max(axis=0)))
+        support = np.flatnonzero(self.chain.initial > 0)
+        weights, at_start = np.broadcast_arrays(self.initial[support], values[support])
+        starting = weights > 0  # elsewhere 0 * inf would be undefined
+        mean = np.multiply(weights, at_start, out=np.zeros(starting.shape), where=starting).sum(axis=0)
+        least, most = (
+            bound.reduce(at_start, axis=0, where=starting, initial=far)
+            for bound, far in ((np.minimum, np.inf), (np.maximum, -np.inf))
+        )
+        return np.asarray(np.clip(mean, least, most))
 
     # ------------------------------------------------------------ steps
 
@@ -103,7 +107,8 @@ class ChainStack:
         """``x <- gain + factor P x`` on the active states, ``steps`` times; the other entries stay as they are.
 
         Args:
-            start: shape (n, draws) or (n, 1). active: shape (n,). gain: shape (n,). factor: of a discount.
+            start: shape (n, draws) or (n, 1). active: shape (n,). gain: shape (n,) or (n, draws).
+            factor: of a discount.
 
         Raises:
             UnsupportedError: for too many steps of a large chain.
@@ -117,7 +122,7 @@ class ChainStack:
         if n > DENSE_STATES and steps * self.entries.size > MAX_STEP_WORK:
             raise UnsupportedError(f"{steps:,} steps of {n} states are too many for {self.draws} draws")
         x = np.array(np.broadcast_to(start, (n, self.draws)))
-        gains = None if gain is None else gain[rows, None]
+        gains = None if gain is None else _of_rows(gain, rows)
         matrix = None if n > DENSE_STATES else self._dense if len(rows) == n else self._dense[rows]
         for _ in range(steps):
             new = self._product(x)[rows] if matrix is None else np.einsum("ijd,jd->id", matrix, x)
@@ -163,15 +168,7 @@ class ChainStack:
         """Many steps of few states, by repeated squaring of the affine map; nothing is subtracted."""
         m = len(rows)
         x = np.array(np.broadcast_to(start, (self.chain.n_states, self.draws)))
-        fixed = x.copy()
-        fixed[rows] = 0
-        constant = factor * np.einsum("ijd,jd->id", self._dense[rows], fixed)
-        if gain is not None:
-            constant += gain[rows, None]
-        matrix = np.zeros((self.draws, m + 1, m + 1))
-        matrix[:, :m, :m] = factor * self._dense[np.ix_(rows, rows)].transpose(2, 0, 1)
-        matrix[:, :m, m] = constant.T
-        matrix[:, m, m] = 1
+        matrix = self.affine_map(x, rows, gain, factor)
         column = np.concatenate([x[rows].T, np.ones((self.draws, 1))], axis=1)[:, :, None]
         remaining = steps
         while remaining:
@@ -186,6 +183,24 @@ class ChainStack:
             active[rows] = True
             self._settle(x, start, steps, active)
         return x
+
+    def affine_map(self, x: Floats, rows: Indices, gain: Floats | None = None, factor: float = 1.0) -> Floats:
+        """``x <- gain + factor P x`` on m rows, as a matrix for each draw, shape (draws, m + 1, m + 1).
+
+        It is applied to x on the rows with a one below, which stays; the other entries of x, shape (n, draws), are
+        fixed.
+        """
+        m = len(rows)
+        fixed = x.copy()
+        fixed[rows] = 0
+        constant = factor * np.einsum("ijd,jd->id", self._dense[rows], fixed)
+        if gain is not None:
+            constant += _of_rows(gain, rows)
+        matrix = np.zeros((self.draws, m + 1, m + 1))
+        matrix[:, :m, :m] = factor * self._dense[np.ix_(rows, rows)].transpose(2, 0, 1)
+        matrix[:, :m, m] = constant.T
+        matrix[:, m, m] = 1
+        return matrix
 
     @cached_property
     def _dense(self) -> Floats:
@@ -215,7 +230,7 @@ class ChainStack:
 
         Args:
             active: states that are left almost surely, shape (n,). boundary: shape (n, draws) or (n, 1).
-            gain: shape (n,). factor: of a discount, 0 < factor <= 1.
+            gain: shape (n,) or (n, draws). factor: of a discount, 0 < factor <= 1.
 
         Raises:
             EngineError: a chain has no solution in doubles.
@@ -227,10 +242,8 @@ class ChainStack:
         x[states] = 0
         inflow = self._inflow(states, x) * factor
         if gain is not None:
-            inflow += gain[states, None]
-        x[states] = (
-            self._eliminated(states, inflow, factor) if self._is_dense else self._factored(states, inflow, factor)
-        )
+            inflow += _of_rows(gain, states)
+        x[states] = self._system(states, factor).solve(inflow)
         return x
 
     @property
@@ -244,64 +257,29 @@ class ChainStack:
             return np.asarray(np.einsum("ijd,jd->id", self._dense[states], outside))
         return self._product(outside)[states]
 
-    def _eliminated(self, states: Indices, inflow: Floats, factor: float) -> Floats:
+    def _system(self, states: Indices, factor: float) -> StackedSystem:
+        """The equations of some states; the last ones are kept, if they are few."""
+        if len(states) > MOST_SIDE_BY_SIDE:
+            return self._equations(states, factor)
         key = states.tobytes() + np.float64(factor).tobytes()
-        if key not in self._factors:
-            while len(self._factors) >= _KEPT_FACTORS:
-                self._factors.pop(next(iter(self._factors)))
-            Q = self._dense[np.ix_(states, states)]
-            outside = np.setdiff1d(np.arange(self.chain.n_states), states)
-            exits = self._dense[np.ix_(states, outside)].sum(axis=1)
-            if factor < 1:
-                exits = factor * exits + (1 - factor)
-                Q *= factor
-            self._factors[key] = StackedElimination(Q, exits)
-        return self._factors[key].solve(inflow)
+        if key not in self._systems:
+            while len(self._systems) >= _KEPT_SYSTEMS:
+                self._systems.pop(next(iter(self._systems)))
+            self._systems[key] = self._equations(states, factor)
+        return self._systems[key]
 
-    def _factored(self, states: Indices, inflow: Floats, factor: float) -> Floats:
-        """One chain after the other, by the factorisation that suits its size and density."""
+    def _equations(self, states: Indices, factor: float) -> StackedSystem:
         P = self.chain.transitions
-        place = np.arange(P.nnz)
-        numbered = csr_array((place + 1, P.indices, P.indptr), shape=P.shape)[states]
-        inner = numbered[:, states].tocoo()
-        own, following = inner.coords
-        which = inner.data - 1  # position among the entries
-        m = len(states)
-        row_of_entry = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
-        leaving = np.isin(row_of_entry, states)
-        leaving[which] = False
-        outer_row = np.searchsorted(states, row_of_entry[leaving])
-        result = np.empty_like(inflow)
-        for draw in range(self.draws):
-            values = self.entries[which, draw] * factor
-            exits = np.zeros(m)
-            np.add.at(exits, outer_row, self.entries[leaving, draw])
-            exits = exits * factor + (1 - factor)
-            result[:, draw] = _solve_one(own, following, values, exits, inflow[:, draw])
-        return result
+        number = np.full(self.chain.n_states, -1, dtype=np.int64)
+        number[states] = np.arange(len(states))
+        own, following = np.repeat(number, np.diff(P.indptr)), number[P.indices]
+        inner, outer = (np.flatnonzero((own >= 0) & part) for part in (following >= 0, following < 0))
+        exits = row_sums(own[outer], self.entries[outer], len(states))
+        if factor < 1:
+            exits = factor * exits + (1 - factor)
+        return StackedSystem(own[inner], following[inner], factor * self.entries[inner], exits)
 
 
-def _solve_one(own: Indices, following: Indices, values: Floats, exits: Floats, gains: Floats) -> Floats:
-    """``x = gains + Q x`` of one chain; the diagonal of ``I - Q`` is summed from what leads elsewhere."""
-    m = len(exits)
-    elsewhere = own != following
-    rows, columns, others = own[elsewhere], following[elsewhere], values[elsewhere]
-    diagonal = exits + np.bincount(rows, weights=others, minlength=m)
-    every = np.arange(m)
-    entries = (np.concatenate([-others, diagonal]), (np.concatenate([rows, every]), np.concatenate([columns, every])))
-    system = csc_array(entries, shape=(m, m))
-    try:
-        x = splu(system).solve(gains) if system.nnz < _SPARSE_DENSITY * m * m else _dense_solution(system, gains)
-    except (RuntimeError, np.linalg.LinAlgError):  # singular as far as doubles can tell
-        x = np.full(m, np.nan)
-    if np.isfinite(x).all():
-        return np.maximum(x, 0.0)
-    if m > _MOST_DENSE_ELIMINATION:
-        raise EngineError(f"a draw of a chain of {m} states has no solution in doubles")
-    Q = np.zeros((m, m, 1))
-    Q[own, following, 0] = values
-    return StackedElimination(Q, exits[:, None].copy()).solve(gains[:, None])[:, 0]
-
-
-def _dense_solution(system: csc_array, gains: Floats) -> Floats:
-    return np.asarray(np.linalg.solve(system.toarray(), gains))
+def _of_rows(gain: Floats, rows: Indices) -> Floats:
+    """A gain of shape (n,) or (n, draws) in some rows, shape (rows, 1) or (rows, draws)."""
+    return gain[rows, None] if gain.ndim == 1 else gain[rows]

@@ -1,4 +1,4 @@
-"""Operators of PCTL on a stack of chains: the same methods as `tracebridge.closedform.modelcheck`, in plain doubles.
+"""Operators on a stack of chains: the same methods as `tracebridge.closedform.modelcheck`, in plain doubles.
 
 The edges of all draws are the same, so what the graph decides is decided once. No value carries bounds on its rounding:
 they are far below what draws of a posterior differ by. Nothing is subtracted, so rounding stays relative to the value.
@@ -23,8 +23,10 @@ from tracebridge.pctl.ast import (
     LongRunReward,
     Next,
     Number,
+    PathReward,
     Probability,
     Quantified,
+    Quantile,
     ReachReward,
     Reward,
     SteadyState,
@@ -45,20 +47,12 @@ if TYPE_CHECKING:
 
 
 def is_batched(operator: Operator) -> bool:
-    """Whether `evaluate_stacked` knows the operator: the rest takes one chain at a time."""
+    """Whether `evaluate_stacked`, or `step_quantile`, knows the operator: the rest takes one chain at a time."""
     match operator:
-        case Probability(condition=None):
-            path = operator.path
-            if not is_pctl(path):
-                return False
-            return isinstance(path, Next) or (isinstance(path, BoundedPath) and not path.reward_bounds)
-        case Reward(condition=None):
-            match operator.path:
-                case CumulativeReward():
-                    return not operator.path.reward_bounds
-                case ReachReward() | InstantaneousReward() | LongRunReward():
-                    return True
-            return False
+        case Quantile():
+            return is_batched(operator.operator)
+        case Probability() | Reward():
+            return not (isinstance(operator.path, BoundedPath | CumulativeReward) and operator.path.reward_bounds)
         case SteadyState() | Quantified():
             return True
     return False
@@ -68,8 +62,8 @@ def evaluate_stacked(stack: ChainStack, operator: Operator, holds: Holds) -> Flo
     """The value of an operator in every state and draw, shape (n, draws), or (n, 1) where the graph alone decides.
 
     Args:
-        stack: the chains. operator: one that `is_batched`; step bounds are already numbers. Its threshold is not looked
-            at. holds: the states where an operand is true, shape (n,), in all draws.
+        stack: the chains. operator: one that `is_batched`, no quantile; step bounds are already numbers. Its threshold
+            is not looked at. holds: the states where an operand is true, shape (n,), in all draws.
 
     Raises:
         PropertyError: for a bound that is no number of its kind, and for an unknown reward structure.
@@ -77,11 +71,7 @@ def evaluate_stacked(stack: ChainStack, operator: Operator, holds: Holds) -> Flo
     """
     match operator:
         case Probability() if is_batched(operator):
-            path = operator.path
-            if isinstance(path, Next):
-                return stack.iterate(_column(holds(state_operand(path.operand))), 1, _everywhere(stack))
-            assert isinstance(path, BoundedPath)  # noqa: S101 - the other path operators of PCTL
-            return _until(stack, until_form(path, holds, stack.chain.n_states), step_window(path.bound))
+            return _probability(stack, operator, holds)
         case Reward() if is_batched(operator):
             return _reward(stack, operator, holds)
         case SteadyState():
@@ -102,13 +92,30 @@ def _everywhere(stack: ChainStack) -> Mask:
 # ---------------------------------------------------------------- P
 
 
-def _until(stack: ChainStack, form: UntilForm, window: StepWindow) -> Floats:
+def _probability(stack: ChainStack, operator: Probability, holds: Holds) -> Floats:
+    path = operator.path
+    if operator.condition is not None:
+        from tracebridge.closedform.batched.path_formulas import conditional_path_probability
+
+        return conditional_path_probability(stack, path, operator.condition, holds)
+    if is_pctl(path):
+        if isinstance(path, Next):
+            return stack.iterate(_column(holds(state_operand(path.operand))), 1, _everywhere(stack))
+        if isinstance(path, BoundedPath):
+            return until_probability(stack, until_form(path, holds, stack.chain.n_states), step_window(path.bound))
+    from tracebridge.closedform.batched.path_formulas import path_probability
+
+    return path_probability(stack, path, holds)
+
+
+def until_probability(stack: ChainStack, form: UntilForm, window: StepWindow) -> Floats:
+    """The probability of ``left U right``, or of its complement, in a window of steps."""
     left, right = form.left, form.right
     decided = _column(np.full(len(left), form.complemented))
     if window.empty:
         return decided
     if window.length is None:
-        opened = _unbounded_until(stack, form)
+        opened = unbounded_until(stack, form)
     else:
         opened = stack.iterate(_column(~right if form.complemented else right), window.length, left & ~right)
     if window.first == 0:
@@ -118,7 +125,8 @@ def _until(stack: ChainStack, form: UntilForm, window: StepWindow) -> Floats:
     return stack.iterate(one_earlier, window.first - 1, left)
 
 
-def _unbounded_until(stack: ChainStack, form: UntilForm) -> Floats:
+def unbounded_until(stack: ChainStack, form: UntilForm) -> Floats:
+    """The same without a bound."""
     matrix = stack.chain.transitions
     open_, goal = form.left & ~form.right, form.right
     if form.complemented:  # leave ``open_`` to a state outside ``right``, or end in a recurrent class inside it
@@ -140,7 +148,18 @@ def _unbounded_until(stack: ChainStack, form: UntilForm) -> Floats:
 
 def _reward(stack: ChainStack, operator: Reward, holds: Holds) -> Floats:
     structure = reward_structure(stack.chain, operator.structure, operator.span)
+    if operator.condition is not None:
+        if not isinstance(operator.path, ReachReward):
+            raise UnsupportedError("R under a condition is evaluated for F of a formula only")
+        from tracebridge.closedform.batched.path_formulas import conditional_reward
+
+        target = holds(operator.path.operand)
+        return conditional_reward(stack, target, operator.condition, structure.per_step, holds)
     match operator.path:
+        case PathReward(path):
+            from tracebridge.closedform.batched.path_formulas import satisfied_prefix_reward
+
+            return satisfied_prefix_reward(stack, path, structure.per_step, holds)
         case ReachReward(operand):
             return _reward_until(stack, structure.per_step, holds(operand))
         case CumulativeReward():
@@ -149,7 +168,6 @@ def _reward(stack: ChainStack, operator: Reward, holds: Holds) -> Floats:
             return stack.iterate(structure.state[:, None], number_of_steps(time), _everywhere(stack))
         case LongRunReward():
             return _long_run_average(stack, structure.per_step)
-    raise UnsupportedError("this reward is not evaluated for many chains at a time")
 
 
 def _reward_until(stack: ChainStack, per_step: Floats, target: Mask) -> Floats:
@@ -175,10 +193,11 @@ def _cumulative(stack: ChainStack, path: CumulativeReward, per_step: Floats) -> 
         return stack.iterate(zero, steps, everywhere, per_step, factor)
     if steps is not None:
         return stack.iterate(zero, steps, everywhere, per_step)
-    return _total_reward(stack, per_step)
+    return total_reward(stack, per_step)
 
 
-def _total_reward(stack: ChainStack, per_step: Floats) -> Floats:
+def total_reward(stack: ChainStack, per_step: Floats) -> Floats:
+    """All that is ever collected, ``per_step`` in each state, shape (n,)."""
     matrix = stack.chain.transitions
     recurrent, earning = np.zeros(len(per_step), dtype=np.bool_), np.zeros(len(per_step), dtype=np.bool_)
     for states in recurrent_classes(matrix):

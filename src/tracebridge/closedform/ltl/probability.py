@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.closedform.ltl.question import Question
+from tracebridge.closedform.ltl.equations import ProductEquations
+from tracebridge.closedform.ltl.question import DecidedProduct, Question
 from tracebridge.pctl.ast import PathNot
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from tracebridge.closedform.arithmetic import Arithmetic
     from tracebridge.closedform.ltl.translation import Holds
     from tracebridge.pctl.ast import PathFormula
@@ -33,8 +36,7 @@ def ltl_probability(arithmetic: Arithmetic, path: PathFormula, holds: Holds) -> 
         UnsupportedError: for reward bounds and automata from files, for a formula that is too large, and if exact
             arithmetic would be too much work.
     """
-    question = Question(arithmetic, holds, path)
-    return question.decide(question.forms[0]).probabilities()[0]
+    return probabilities(arithmetic, decided_path(arithmetic.chain.transitions, path, holds))[0]
 
 
 def conditional_probability(
@@ -46,10 +48,36 @@ def conditional_probability(
     holds and the formula too, and y with which the condition holds and the formula does not, are computed apart; their
     quotient ``x / (x + y)`` rises with x and falls with y, so its bounds are sharp. Else as `ltl_probability`.
     """
-    question = Question(arithmetic, holds, condition, path, PathNot(path))
-    given, *cases = question.forms
-    x, y = (question.decide(question.formulas.conjunction([given, case])).probabilities()[0] for case in cases)
+    cases = decided_cases(arithmetic.chain.transitions, path, condition, holds)
+    x, y = (probabilities(arithmetic, case)[0] for case in cases)
     return _share(x, y)
+
+
+def decided_path(matrix: csr_array, path: PathFormula, holds: Holds) -> DecidedProduct:
+    """What the graph decides of a path formula."""
+    question = Question(matrix, holds, path)
+    return question.decide(question.forms[0])
+
+
+def decided_cases(
+    matrix: csr_array, path: PathFormula, condition: PathFormula, holds: Holds
+) -> tuple[DecidedProduct, DecidedProduct]:
+    """What the graph decides of a condition with a path formula, and of the condition without it."""
+    question = Question(matrix, holds, condition, path, PathNot(path))
+    given, with_path, without = question.forms
+    conjunction = question.formulas.conjunction
+    return question.decide(conjunction([given, with_path])), question.decide(conjunction([given, without]))
+
+
+def probabilities(arithmetic: Arithmetic, decided: DecidedProduct) -> list[EnclosureVector]:
+    """The probability of the formula of each reached node, one vector a formula."""
+    equations = ProductEquations(
+        arithmetic=arithmetic,
+        product=decided.product,
+        open=decided.between,
+        given=[arithmetic.vector(row) for row in decided.certain],
+    )
+    return equations.solve()
 
 
 def _share(x: EnclosureVector, y: EnclosureVector) -> EnclosureVector:

@@ -1,4 +1,4 @@
-"""The product of a chain with an automaton of formulas: its graph, and linear equations on it.
+"""The product of a chain with an automaton of formulas: its graph, and in which order equations on it are solved.
 
 A node is a formula and a state: the formula that the run from this state on still has to satisfy.
 """
@@ -8,25 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from tracebridge.chain import graph
-from tracebridge.chain.markov import MarkovChain
-from tracebridge.chain.rational import RationalMatrix
-from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.closedform.rational_solution import EXACT_LIMIT
 from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from tracebridge.closedform.arithmetic import Arithmetic
     from tracebridge.closedform.ltl.progression import Automaton
 
     Mask = NDArray[np.bool_]
@@ -36,8 +31,17 @@ if TYPE_CHECKING:
 #: Products with more transitions than this are refused: about a gigabyte while their graph is searched.
 MAX_PRODUCT_TRANSITIONS = 20_000_000
 
-#: So many nodes are solved for at once in doubles; as many can be solved for in rationals if doubles fail.
-BUNDLE = EXACT_LIMIT
+
+class Rows(Protocol):
+    """Where the entries of a sparse matrix stand."""
+
+    @property
+    def indptr(self) -> NDArray[np.integer]:
+        """Where each row begins, and the last one ends."""
+
+    @property
+    def indices(self) -> NDArray[np.integer]:
+        """The column of each entry."""
 
 
 class Product:
@@ -66,6 +70,34 @@ class Product:
             return graph.reaching(self._graph, targets.ravel(), through=through.ravel()).reshape(targets.shape)
         return graph.reachable(self._reversed, targets.ravel()).reshape(targets.shape)
 
+    def solution_order(self, open_: Nodes) -> Iterator[Layer]:
+        """The open nodes in layers, so that equations on each lead to the same layer and earlier ones only.
+
+        Sets of formulas that lead to each other come together; most are a single formula. What leads out of its set at
+        once is one step on from earlier layers, the rest of the set is one system of equations. The sets of a layer do
+        not depend on each other.
+        """
+        for sets in _strong_sets(self.following, open_):
+            steps: list[tuple[int, Mask]] = []
+            systems: list[tuple[Integers, Integers]] = []
+            for members in sets:
+                among = open_[members] & np.isin(self.following[members], members)
+                leading_out = ((i, open_[i] & ~inside) for i, inside in zip(members.tolist(), among, strict=True))
+                steps += [(i, states) for i, states in leading_out if states.any()]
+                rows, states = np.nonzero(among)
+                if len(rows):
+                    systems.append((members[rows], states))
+            yield Layer(steps, systems)
+
+    def leaving(self, matrix: Rows, formulas: Integers, states: Integers) -> Transitions:
+        """The transitions of some nodes, for the matrix of the chain."""
+        lengths = np.diff(matrix.indptr)[states]
+        ends = np.cumsum(lengths)
+        entries = np.repeat(matrix.indptr[states] - (ends - lengths), lengths) + np.arange(ends[-1])
+        n = self.following.shape[1]
+        targets = np.repeat(self.following[formulas, states], lengths) * n + matrix.indices[entries]
+        return Transitions(lengths, entries, targets)
+
     @cached_property
     def _reversed(self) -> csr_array:
         return csr_array(self._graph.T.tocsr())
@@ -80,150 +112,50 @@ class Product:
         return csr_array((np.ones(len(columns), dtype=np.int8), columns, indptr), shape=(n_forms * n, n_forms * n))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductEquations:
-    """``x = gain + P x`` on the open nodes of a product, which are left almost surely; elsewhere x is given.
-
-    They are solved one strongly connected set of formulas after the other, the last ones first. Most sets are a
-    single formula, and its equations are some of the chain's own. In doubles, where a few equations cost as much as
-    some hundred, sets that do not depend on each other are solved at once.
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """Open nodes whose equations need no other nodes than those of earlier layers and their own.
 
     Attributes:
-        open: shape (F, n).
-        given: F vectors, looked at where a node is not open. gain: F vectors, None for none.
+        steps: a formula and the states, shape (n,), from which its nodes lead to earlier layers at once.
+        systems: formulas and states of the nodes whose equations are solved together, in ascending order.
     """
 
-    arithmetic: Arithmetic
-    product: Product
-    open: Nodes
-    given: Sequence[EnclosureVector]
-    gain: Sequence[EnclosureVector] | None = None
-
-    def solve(self) -> list[EnclosureVector]:
-        """x, one vector a formula."""
-        x = list(self.given)
-        for layer in self._layers():
-            inner: list[tuple[Integers, Integers]] = []
-            for members in layer:
-                among = self.open[members] & np.isin(self.product.following[members], members)
-                for i, inside in zip(members.tolist(), among, strict=True):
-                    self._step(x, i, self.open[i] & ~inside)
-                rows, states = np.nonzero(among)
-                if len(rows):
-                    inner.append((members[rows], states))
-            for nodes in _bundles(inner, 0 if self.arithmetic.exact else BUNDLE):
-                self._solve_together(x, *nodes)
-        return x
-
-    def _gain(self, i: int) -> EnclosureVector | None:
-        return None if self.gain is None else self.gain[i]
-
-    def _step(self, x: list[EnclosureVector], i: int, rows: Mask) -> None:
-        """The nodes of formula i whose next formula is solved already."""
-        if not rows.any():
-            return
-        following = self.product.following[i]
-        numbers = np.unique(following[rows])
-        source = np.where(rows, np.searchsorted(numbers, following), -1)
-        new = self.arithmetic.advance([x[j] for j in numbers.tolist()], source, self._gain(i))
-        x[i] = EnclosureVector.where(rows, new, x[i])
-
-    def _layers(self) -> Iterator[list[Integers]]:
-        """Sets of formulas that lead to each other on open nodes; those of a layer lead to earlier layers only."""
-        following = self.product.following
-        n_forms = len(following)
-        rows, columns = np.nonzero(self.open)
-        edges = np.unique(rows * n_forms + following[rows, columns])
-        sources, targets = np.divmod(edges, n_forms)
-        matrix = csr_array((np.ones(len(edges)), (sources, targets)), shape=(n_forms, n_forms))
-        count, component = connected_components(matrix, directed=True, connection="strong")
-        after: dict[int, set[int]] = {c: set() for c in range(count)}
-        for a, b in zip(component[sources].tolist(), component[targets].tolist(), strict=True):
-            if a != b:
-                after[a].add(b)
-        members = np.argsort(component, kind="stable")
-        starts = np.searchsorted(component[members], np.arange(count + 1))
-        sorter = TopologicalSorter(after)
-        sorter.prepare()
-        while sorter.is_active():
-            layer = sorted(sorter.get_ready())
-            yield [members[starts[c] : starts[c + 1]] for c in layer]
-            sorter.done(*layer)
-
-    def _solve_together(self, x: list[EnclosureVector], formulas: Integers, states: Integers) -> None:
-        """The equations of some nodes; of several formulas, as those of a chain of their own."""
-        if formulas[0] == formulas[-1]:
-            i = int(formulas[0])
-            active = np.zeros(self.open.shape[1], dtype=np.bool_)
-            active[states] = True
-            x[i] = self.arithmetic.solve(active, x[i], self._gain(i))
-            return
-        P = self.arithmetic.chain.exact_transitions()
-        n = P.n_columns
-        nodes = formulas * n + states
-        lengths = np.diff(P.indptr)[states]
-        ends = np.cumsum(lengths)
-        entries = np.repeat(P.indptr[states] - (ends - lengths), lengths) + np.arange(ends[-1])
-        targets = np.repeat(self.product.following[formulas, states], lengths) * n + P.indices[entries]
-        local = np.union1d(nodes, targets)
-        is_open = np.isin(local, nodes)
-        # the rows of the nodes as they are; what lies around them stays where it is
-        row_lengths = np.ones(len(local), dtype=np.int64)
-        row_lengths[is_open] = lengths
-        of_node = np.repeat(is_open, row_lengths)
-        indices = np.repeat(np.arange(len(local)), row_lengths)
-        indices[of_node] = np.searchsorted(local, targets)
-        numerators = np.ones(len(indices), dtype=P.numerators.dtype)
-        numerators[of_node] = P.numerators[entries]
-        denominators = np.ones(len(local), dtype=P.denominators.dtype)
-        denominators[is_open] = P.denominators[states]
-        chain = MarkovChain(
-            states=tuple(map(str, range(len(local)))),
-            transitions=RationalMatrix(np.r_[0, np.cumsum(row_lengths)], indices, numerators, denominators, len(local)),
-            initial=(np.arange(len(local)) == 0).astype(np.float64),
-        )
-        local_formulas, local_states = np.divmod(local, n)
-        gain = None if self.gain is None else _gather(self.gain, local_formulas, local_states)
-        solution = self.arithmetic.on(chain).solve(is_open, _gather(x, local_formulas, local_states), gain)
-        at_nodes = solution.take(is_open)
-        for i in np.unique(formulas).tolist():
-            of_formula = formulas == i
-            x[i] = _scatter(x[i], states[of_formula], at_nodes.take(of_formula))
+    steps: list[tuple[int, Mask]]
+    systems: list[tuple[Integers, Integers]]
 
 
-def _bundles(parts: list[tuple[Integers, Integers]], size: int) -> Iterator[tuple[Integers, Integers]]:
-    """Independent sets of nodes put together in bundles of at most ``size`` nodes, or as they are if larger."""
-    bundle: list[tuple[Integers, Integers]] = []
-    for part in parts:
-        if bundle and sum(len(states) for _, states in bundle) + len(part[1]) > size:
-            yield _joined(bundle)
-            bundle = []
-        bundle.append(part)
-    if bundle:
-        yield _joined(bundle)
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """What leaves some nodes, one node after the other.
+
+    Attributes:
+        lengths: how many transitions each node has. entries: the place of each among the entries of the chain's matrix.
+        targets: the node that each leads to, ``formula * n + state``.
+    """
+
+    lengths: Integers
+    entries: Integers
+    targets: Integers
 
 
-def _joined(bundle: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    """Formulas and states, ordered by formula."""
-    formulas, states = (np.concatenate(column) for column in zip(*bundle, strict=True))
-    order = np.argsort(formulas, kind="stable")
-    return formulas[order], states[order]
-
-
-def _gather(vectors: Sequence[EnclosureVector], formulas: Integers, states: Integers) -> EnclosureVector:
-    """The entries ``vectors[formula][state]``."""
-    exact = vectors[0].exact
-    values = [np.empty(len(states), dtype=object if exact else np.float64) for _ in range(1 if exact else 3)]
-    for i in np.unique(formulas).tolist():
-        of_formula = formulas == i
-        for column, part in zip(values, ("value", "lower", "upper"), strict=False):
-            column[of_formula] = getattr(vectors[i], part)[states[of_formula]]
-    return EnclosureVector(*(values * 3)[:3])
-
-
-def _scatter(vector: EnclosureVector, states: Integers, entries: EnclosureVector) -> EnclosureVector:
-    """The vector with other entries at some states."""
-    columns = [getattr(vector, part).copy() for part in (("value",) if vector.exact else ("value", "lower", "upper"))]
-    for column, part in zip(columns, ("value", "lower", "upper"), strict=False):
-        column[states] = getattr(entries, part)
-    return EnclosureVector(*(columns * 3)[:3])
+def _strong_sets(following: Integers, open_: Nodes) -> Iterator[list[Integers]]:
+    """Layers of sets of formulas that lead to each other on open nodes."""
+    n_forms = len(following)
+    rows, columns = np.nonzero(open_)
+    edges = np.unique(rows * n_forms + following[rows, columns])
+    sources, targets = np.divmod(edges, n_forms)
+    matrix = csr_array((np.ones(len(edges)), (sources, targets)), shape=(n_forms, n_forms))
+    count, component = connected_components(matrix, directed=True, connection="strong")
+    after: dict[int, set[int]] = {c: set() for c in range(count)}
+    for a, b in zip(component[sources].tolist(), component[targets].tolist(), strict=True):
+        if a != b:
+            after[a].add(b)
+    members = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[members], np.arange(count + 1))
+    sorter = TopologicalSorter(after)
+    sorter.prepare()
+    while sorter.is_active():
+        layer = sorted(sorter.get_ready())
+        yield [members[starts[c] : starts[c + 1]] for c in layer]
+        sorter.done(*layer)

@@ -9,16 +9,15 @@ import numpy as np
 
 from tracebridge.closedform.ltl.letters import Letters
 from tracebridge.closedform.ltl.normal_form import Formulas
-from tracebridge.closedform.ltl.product import Product, ProductEquations
+from tracebridge.closedform.ltl.product import Product
 from tracebridge.closedform.ltl.progression import Progression, explore
 from tracebridge.closedform.ltl.recurrence import Recurrence
 from tracebridge.closedform.ltl.translation import Translation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
-    from tracebridge.closedform.arithmetic import Arithmetic
-    from tracebridge.closedform.enclosure import EnclosureVector
     from tracebridge.closedform.ltl.normal_form import Form
     from tracebridge.closedform.ltl.translation import Holds
     from tracebridge.pctl.ast import PathFormula
@@ -27,15 +26,14 @@ if TYPE_CHECKING:
 
 
 class Question:
-    """Some path formulas about one chain, translated over common operands."""
+    """Some path formulas about the chain of a matrix, translated over common operands."""
 
-    def __init__(self, arithmetic: Arithmetic, holds: Holds, *paths: PathFormula) -> None:
-        self.arithmetic = arithmetic
+    def __init__(self, matrix: csr_array, holds: Holds, *paths: PathFormula) -> None:
         self.formulas = Formulas()
         translation = Translation(self.formulas, holds)
         #: The formulas, in the order of the paths.
         self.forms = [translation.form(path) for path in paths]
-        self.matrix = arithmetic.chain.transitions
+        self.matrix = matrix
         self.letters = Letters.of(translation.operands, self.matrix)
         self.progression = Progression(self.formulas, self.letters.truth)
         self._recurrence = Recurrence(self.matrix, self.letters, self.progression)
@@ -48,7 +46,6 @@ class Question:
         start[0] = True
         possible = product.reaching(self._recurrence.certain(automaton.forms))
         return DecidedProduct(
-            arithmetic=self.arithmetic,
             product=product,
             reached=product.reachable(start),
             possible=possible,
@@ -65,18 +62,12 @@ class DecidedProduct:
         possible, certain: where the formula of the node has a probability above zero, and of one, shape (F, n).
     """
 
-    arithmetic: Arithmetic
     product: Product
     reached: Nodes
     possible: Nodes
     certain: Nodes
 
-    def probabilities(self) -> list[EnclosureVector]:
-        """The probability of the formula of each reached node, one vector a formula."""
-        equations = ProductEquations(
-            arithmetic=self.arithmetic,
-            product=self.product,
-            open=self.reached & self.possible & ~self.certain,
-            given=[self.arithmetic.vector(row) for row in self.certain],
-        )
-        return equations.solve()
+    @property
+    def between(self) -> Nodes:
+        """The reached nodes that the graph does not decide."""
+        return self.reached & self.possible & ~self.certain

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracebridge.closedform.bounds import problem_at
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.ltl.equations import ProductEquations
 from tracebridge.closedform.ltl.normal_form import TRUE
-from tracebridge.closedform.ltl.product import ProductEquations
+from tracebridge.closedform.ltl.probability import decided_path, probabilities
 from tracebridge.closedform.ltl.progression import MAX_TRANSITIONS, Progression, explore
 from tracebridge.closedform.ltl.question import Question
 from tracebridge.closedform.ltl.safety import is_co_safe
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from tracebridge.closedform.arithmetic import Arithmetic
     from tracebridge.closedform.ltl.normal_form import Form, Formulas
+    from tracebridge.closedform.ltl.question import DecidedProduct
     from tracebridge.closedform.ltl.translation import Holds
     from tracebridge.pctl.ast import Formula, PathFormula
 
     Mask = NDArray[np.bool_]
+    Nodes = NDArray[np.bool_]  # shape (formulas, states)
 
 
 def satisfied_prefix_reward(
@@ -49,7 +54,44 @@ def satisfied_prefix_reward(
             finite part of a run need satisfy the formula.
         PropertyError, UnsupportedError: as `ltl_probability`.
     """
-    question = Question(arithmetic, holds, path)
+    collecting = until_satisfied(arithmetic.chain.transitions, path, holds)
+    gain = [per_step] * len(collecting.open)
+    return _constant_where(collecting.endless, math.inf, _collected(arithmetic, collecting, gain))
+
+
+def conditional_reward(
+    arithmetic: Arithmetic, target: Formula, condition: PathFormula, per_step: EnclosureVector, holds: Holds
+) -> EnclosureVector:
+    """The expected reward before a target among the runs that satisfy a condition: Storm's ``R [ F target || path ]``.
+
+    It is undefined where the condition has the probability zero, and infinite where runs that satisfy it may miss the
+    target. Arguments, shapes and errors as of `satisfied_prefix_reward`; the condition is any path formula.
+    """
+    collecting = until_target(arithmetic.chain.transitions, holds(target), condition, holds)
+    of_condition = probabilities(arithmetic, collecting.decided)
+    # what is collected by the runs that satisfy the condition, others counting zero
+    collected = _collected(arithmetic, collecting, [per_step * probability for probability in of_condition])
+    average = _constant_where(collecting.endless, math.inf, _quotient(collected, of_condition[0]))
+    return _constant_where(~collecting.decided.possible[0], math.nan, average)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Collecting:
+    """Where a reward that hangs on a path formula is collected: what the graph decides.
+
+    Attributes:
+        decided: the product with the formula. open: the nodes that collect, shape (F, n); the others have nothing left
+            to collect, or are endless. endless: the states with an infinite reward, shape (n,).
+    """
+
+    decided: DecidedProduct
+    open: Nodes
+    endless: Mask
+
+
+def until_satisfied(matrix: csr_array, path: PathFormula, holds: Holds) -> Collecting:
+    """A reward that is collected until a co-safe formula is satisfied: see `satisfied_prefix_reward`."""
+    question = Question(matrix, holds, path)
     form = question.forms[0]
     if not is_co_safe(question.formulas, form):
         raise PropertyError(
@@ -63,43 +105,32 @@ def satisfied_prefix_reward(
     product = decided.product
     unavoidable = _valid(question.formulas, product.forms, question.letters.truth.shape[1])
     satisfied = unavoidable[product.following] & (product.following >= 0)
-    zero = arithmetic.vector(np.zeros(len(per_step), dtype=np.bool_))
-    equations = ProductEquations(
-        arithmetic=arithmetic,
-        product=product,
-        open=decided.reached & decided.certain & ~satisfied,
-        given=[zero] * len(product.forms),
-        gain=[per_step] * len(product.forms),
-    )
-    return _constant_where(~decided.certain[0], math.inf, equations.solve()[0])
+    return Collecting(decided=decided, open=decided.reached & decided.certain & ~satisfied, endless=~decided.certain[0])
 
 
-def conditional_reward(
-    arithmetic: Arithmetic, target: Formula, condition: PathFormula, per_step: EnclosureVector, holds: Holds
-) -> EnclosureVector:
-    """The expected reward before a target among the runs that satisfy a condition: Storm's ``R [ F target || path ]``.
-
-    It is undefined where the condition has the probability zero, and infinite where runs that satisfy it may miss the
-    target. Arguments, shapes and errors as of `satisfied_prefix_reward`; the condition is any path formula.
-    """
-    question = Question(arithmetic, holds, condition)
-    decided = question.decide(question.forms[0])
+def until_target(matrix: csr_array, target: Mask, condition: PathFormula, holds: Holds) -> Collecting:
+    """A reward that is collected before a target, in runs that satisfy a condition: see `conditional_reward`."""
+    decided = decided_path(matrix, condition, holds)
     product, possible = decided.product, decided.possible
-    at_target = np.broadcast_to(holds(target), possible.shape)
+    at_target = np.broadcast_to(target, possible.shape)
     missing = possible & ~product.reaching(at_target)
     endless = product.reaching(missing, through=~at_target)
-    probabilities = decided.probabilities()
-    zero = arithmetic.vector(np.zeros(len(per_step), dtype=np.bool_))
-    # what is collected by the runs that satisfy the condition, others counting zero
+    return Collecting(
+        decided=decided, open=decided.reached & possible & ~at_target & ~endless, endless=endless[0] & possible[0]
+    )
+
+
+def _collected(arithmetic: Arithmetic, collecting: Collecting, gain: Sequence[EnclosureVector]) -> EnclosureVector:
+    """The reward that is collected from every state on, shape (n,); that of formula i is ``gain[i]`` a step."""
+    zero = arithmetic.vector(np.zeros(collecting.open.shape[1], dtype=np.bool_))
     equations = ProductEquations(
         arithmetic=arithmetic,
-        product=product,
-        open=decided.reached & possible & ~at_target & ~endless,
-        given=[zero] * len(product.forms),
-        gain=[per_step * probability for probability in probabilities],
+        product=collecting.decided.product,
+        open=collecting.open,
+        given=[zero] * len(collecting.open),
+        gain=gain,
     )
-    average = _quotient(equations.solve()[0], probabilities[0])
-    return _constant_where(~possible[0], math.nan, _constant_where(endless[0], math.inf, average))
+    return equations.solve()[0]
 
 
 def _valid(formulas: Formulas, forms: Sequence[Form], n_operands: int) -> Mask:
