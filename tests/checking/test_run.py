@@ -173,3 +173,11 @@ def test_an_unknown_engine_is_refused_before_anything_runs():
 def test_a_missing_property_file_is_said_with_its_name(tmp_path: Path):
     with pytest.raises(PropertyError, match=r"nowhere\.props"):
         check(fair(), tmp_path / "nowhere.props")
+
+
+def test_what_only_shows_while_checking_has_its_place_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "f.props").write_text('P=? [ F "success" ];\nfilter(state, P=? [ F "success" ], true);\n')
+    with pytest.raises(PropertyError) as refused:
+        check(fair(), tmp_path / "f.props", engines=["closed-form"])
+    location = refused.value.problems[0].location
+    assert (location.path, location.line) == (str(tmp_path / "f.props"), 2)

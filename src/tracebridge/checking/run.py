@@ -27,7 +27,7 @@ from tracebridge.errors import (
 )
 from tracebridge.pctl import fold_steps, parse_properties, read_properties, resolve_constants
 from tracebridge.pctl.ast import Property, PropertyFile
-from tracebridge.pctl.source import locate
+from tracebridge.pctl.source import NO_PATH, locate
 
 #: Values of constants by name.
 Constants = Mapping[str, Fraction | bool]
@@ -122,7 +122,22 @@ def iter_points(
             for property_ in resolved.properties:
                 folded = replace(property_, formula=fold_steps(property_.formula))
                 for checker in checkers:
-                    yield point, checker.check(folded)
+                    try:
+                        result = checker.check(folded)
+                    except PropertyError as error:
+                        raise _placed(error, folded, file.path) from error
+                    yield point, result
+
+
+def _placed(error: PropertyError, property_: Property, path: str | None) -> PropertyError:
+    """The error with the file, and with the place of the property where it has none of its own."""
+    problems = []
+    for problem in error.problems:
+        place = problem.location
+        if place.line is None:
+            place = locate(property_.formula.span, path)
+        problems.append(replace(problem, location=replace(place, path=place.path or path or NO_PATH)))
+    return PropertyError(problems)
 
 
 def resolve_for(chain: MarkovChain, file: PropertyFile, constants: Constants) -> PropertyFile:

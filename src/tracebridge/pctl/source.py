@@ -13,7 +13,7 @@ MAX_PROBLEMS = 20
 """How many errors of one text are reported."""
 
 _EXCERPT_WIDTH = 100
-_NO_PATH = "<text>"
+NO_PATH = "<text>"
 
 
 class Source:
@@ -21,7 +21,7 @@ class Source:
 
     def __init__(self, text: str, path: str | None = None) -> None:
         self.text = text
-        self.path = path or _NO_PATH
+        self.path = path or NO_PATH
         self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
 
     def line(self, number: int) -> str:
@@ -56,7 +56,7 @@ class Source:
 
 def locate(span: Span | None, path: str | None) -> Location:
     """The location of a span in a file whose text is no longer at hand."""
-    return Location(path=path) if span is None else Location(path=path or _NO_PATH, line=span.line, column=span.column)
+    return Location(path=path) if span is None else Location(path=path or NO_PATH, line=span.line, column=span.column)
 
 
 def _excerpt(line: str, span: Span) -> str:
