@@ -124,7 +124,9 @@ class Agreement:
 
     def _repr_html_(self) -> str:
         cells = [self.property.name or "", self.property.text, str(self.verdict or "answered")]
-        cells += [str(result.value.value) if result.value else str(result.truth) for result in self.results]
+        cells += [
+            str(number_to_json(result.value.value)) if result.value else str(result.truth) for result in self.results
+        ]
         cells.append("" if self.gap is None else f"{self.gap:.2g}")
         heads = ["property", "formula", "verdict", *(result.engine for result in self.results), "gap"]
         if (found := self.uncertainty) is not None:
@@ -221,7 +223,7 @@ def _compare_pair(one: CheckResult, other: CheckResult) -> tuple[float, float, b
 def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, float, bool]:
     """Largest difference, what the bounds allow there, and whether the bounds meet in every state."""
     both = one.exact and other.exact
-    a, b = np.asarray(one.value, dtype=np.float64), np.asarray(other.value, dtype=np.float64)
+    a, b = one.to_float().value, other.to_float().value
     undefined = np.isnan(a) & np.isnan(b)
     with np.errstate(invalid="ignore"):  # NaN among rationals
         meeting = (one.lower <= other.upper) & (other.lower <= one.upper)

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tracebridge.agreement import compare_property
 from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector, RewardStructure
@@ -349,3 +351,120 @@ def test_engines_must_agree_on_where_a_value_is_undefined():
     floats = within((0.5, 0.4, 0.6), (0.5, 0.5, 0.5), (np.nan, -np.inf, np.inf))
     assert pair(undefined, floats).agree is True
     assert pair(defined, floats).agree is False
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ('floor(P=? [ F "c" ] * 10)', "between 6 and 7"),
+        ('ceil(P=? [ F "c" ] * 10)', "between 7 and 8"),
+        ('round(P=? [ F "c" ] * 5)', "between 3 and 4"),
+        ('mod(floor(P=? [ F "c" ] * 10), 7)', "between 0 and 7"),
+        ('P>0.7 [ F "c" ] ? 1 : 0', "between 0 and 1"),
+        ('(P=? [ F "c" ] > 0.7 ? 1 : 0) + 5', "between 5 and 6"),
+        ('filter(range, floor(P=? [ F "c" ] * 10))', "between 6 and 7"),
+        ('filter(printall, floor(P=? [ F "c" ] * 10))', "between 6 and 7"),
+        ('pow(10, 400) * P=? [ F "c" ]', "at least 1.25839e+308"),
+        ('pow(10, 400) * -P=? [ F "c" ]', "at most -1.25839e+308"),
+    ],
+)
+def test_a_query_across_a_step_or_beyond_doubles_is_undecided_with_its_bounds(text, ends):
+    result, _ = run(text, within(*[(0.7, 0.7 - 1e-15, 0.7 + 1e-15)] * 2, (1, 1, 1)))
+    assert result.verdict is Verdict.UNDECIDED
+    assert ends in (result.reason or "")
+    assert "--exact may give it" in (result.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("radius", "verdict"), [(1e-15, None), (1e-8, None), (1e-5, Verdict.UNDECIDED), (0.2, Verdict.UNDECIDED)]
+)
+def test_a_query_is_answered_where_its_bounds_are_close(radius, verdict):
+    result, _ = run('P=? [ F "c" ]', within(*[(0.7, 0.7 - radius, 0.7 + radius)] * 3))
+    assert result.verdict is verdict
+
+
+def test_a_difference_that_cancels_to_rounding_is_answered():
+    result, _ = run('P=? [ F "c" ] - P=? [ F "c" ]', within(*[(0.7, 0.7 - 1e-15, 0.7 + 1e-15)] * 3))
+    assert result.verdict is None
+
+
+WHOLE = st.integers(-(10**40), 10**40)
+
+
+@given(WHOLE, WHOLE, st.integers(1, 10**20))
+@example(9007199254740993, 9007199254740992, 2)
+def test_arithmetic_of_constants_is_exact_for_an_engine_in_doubles(a, b, m):
+    doubles = within((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), (1, 1, 1))
+    expected = {
+        f"{a} - ({b})": a - b,
+        f"mod({a} - ({b}), {m})": (a - b) % m,
+        f"floor(({a}) / {m})": a // m,
+        f"ceil(0.1 * 3 * {m})": -(-3 * m // 10),
+        f"round(({a}) / {m})": (2 * a + m) // (2 * m),
+        f"max({a}, {b}) - min({a}, {b})": abs(a - b),
+    }
+    for text, number in expected.items():
+        result, _ = run(text, doubles)
+        assert result.verdict is None
+        assert result.value is not None
+        assert number in result.value
+        assert result.value.width <= Fraction(abs(number), 2**51)  # rounded once
+    for comparison, holds in {"=": a == b, "<": a < b, ">=": a >= b}.items():
+        result, _ = run(f"{a} {comparison} {b}", doubles)
+        assert result.truth is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e500", Fraction(10**500)),
+        ("-pow(10, 400)", Fraction(-(10**400))),
+        ("pow(10, 308) * 10", Fraction(10**309)),
+        ("pow(10, 400) / pow(10, 399)", 10),
+        ("log(pow(10, 400), 10)", 400),
+        ("pow(1, pow(2, 65536))", 1),
+        ("pow(-1, pow(2, 65536) + 1)", -1),
+    ],
+)
+@pytest.mark.parametrize("exact", [False, True])
+def test_constants_beyond_doubles(text, value, exact):
+    result, _ = run(text, exactly(0, 0, 1) if exact else within((0, 0, 0), (0, 0, 0), (1, 1, 1)))
+    assert result.verdict is None
+    assert result.value is not None
+    assert value in result.value
+    assert result.value.width < 1e-12
+
+
+@pytest.mark.parametrize("text", ["pow(2, pow(2, 65536))", "pow(2, pow(2, 1023))", "pow(2, 1e308)", "pow(3, 1e9)"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_power_that_is_too_large_for_rationals_is_never_infinite(text, sign):
+    doubles = within((0, 0, 0), (0, 0, 0), (1, 1, 1))
+    result, _ = run(sign + text, doubles)
+    assert result.verdict is Verdict.UNDECIDED
+    assert "may be beyond the largest double" in (result.reason or "")
+    assert "--exact" not in (result.reason or "")  # rationals were tried
+    assert result.value is not None
+    assert 1e308 < abs(result.value.value) < float("inf")
+    result, _ = run(f"{sign}{text} > 0", doubles)
+    assert result.truth is (sign == "")
+    result, _ = run(text, exactly(0, 0, 1))
+    assert result.verdict is Verdict.UNSUPPORTED
+    assert "too large for exact arithmetic" in (result.reason or "")
+
+
+HUGE = st.integers(10**400, 10**420)
+
+
+@given(HUGE, HUGE)
+def test_rationals_beyond_doubles_are_compared(first, second):
+    for shrink in (Fraction(1), Fraction(1, 10**800)):
+        one, _ = run('R{"steps"}=? [ F "c" ]', exactly(*[first * shrink] * 3))
+        other, _ = run('R{"steps"}=? [ F "c" ]', exactly(*[second * shrink] * 3))
+        alike = compare_property([one, replace(one, engine="other")])
+        assert (alike.agree, alike.gap) == (True, 0)
+        found = compare_property([one, replace(other, property=one.property)])
+        assert found.agree is (first == second)
+        assert found.gap is not None
+        assert (found.gap > 0) is (first != second)
+        assert "<td>" in found._repr_html_()
+        assert found.to_dict()["gap"] == found.gap

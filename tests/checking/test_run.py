@@ -100,6 +100,74 @@ def test_a_value_beyond_doubles_is_not_clipped():
     assert "beyond the largest double" in (result.reason or "")
 
 
+def seven_tenths(*, exact: bool = True) -> MarkovChain:
+    """Success with probability exactly 0.7, which no double is."""
+    rows = [{0: Fraction(3, 8), 1: Fraction(7, 16), 2: Fraction(3, 16)}, {1: Fraction(1)}, {2: Fraction(1)}]
+    chain = MarkovChain(
+        states=("loop", "success", "failure"),
+        transitions=RationalMatrix.from_rows(rows),
+        initial=RationalVector.from_fractions([1, 0, 0]),
+    )
+    return chain if exact else replace(chain, rationals=None, initial_rationals=None)
+
+
+STEPS = [
+    ('floor(P=? [ F "success" ] * 10)', 7),
+    ('ceil(P=? [ F "success" ] * 10)', 7),
+    ('round(P=? [ F "success" ] * 5)', 4),
+    ('P>0.7 [ F "success" ] ? 1 : 0', 0),
+    ('P>=0.7 [ F "success" ] ? 1 : 0', 1),
+    ('mod(floor(P=? [ F "success" ] * pow(10, 20)), 7)', 7 * 10**19 % 7),
+]
+
+
+@pytest.mark.storm
+def test_steps_that_doubles_cannot_decide_are_decided_in_rationals_by_every_engine():
+    results = check(seven_tenths(), "; ".join(text for text, _ in STEPS) + ";")
+    values = [value for _, value in STEPS for _ in range(2)]
+    assert [result.value.value for result in results if result.value] == values
+    assert [result.verdict for result in results] == [None] * len(values)
+    for agreement in compare(results):
+        assert (agreement.agree, agreement.verdict) == (True, None)
+        assert any("rationals decided" in note.text for result in agreement.results for note in result.notes)
+
+
+def test_steps_that_doubles_cannot_decide_stay_undecided_without_rationals():
+    results = check(seven_tenths(exact=False), "; ".join(text for text, _ in STEPS) + ";", engines=["closed-form"])
+    assert [result.verdict for result in results] == [Verdict.UNDECIDED] * len(STEPS)
+    for result, (_, value) in zip(results, STEPS, strict=True):
+        assert result.value is not None
+        assert value in result.value
+        assert "lies between" in (result.reason or "")
+
+
+def rarely_done(exit_probability: Fraction) -> MarkovChain:
+    """A loop that is left with a small probability: steps are geometric, with the mean one over it."""
+    row = {0: 1 - exit_probability, 1: exit_probability}
+    return MarkovChain(
+        states=("loop", "done"),
+        transitions=RationalMatrix.from_rows([row, {1: Fraction(1)}]),
+        initial=RationalVector.from_fractions([1, 0]),
+        labels={"absorbed": np.array([False, True])},
+        rewards={"steps": RewardStructure.from_fractions([1, 0])},
+    )
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_expectation_beyond_doubles_is_finite(exact):
+    chain = rarely_done(Fraction(1, 10**200))
+    texts = [f'{reward} [ F "absorbed" ]' for reward in ("R=?", "R<=1e500", "R>1e199")]
+    texts += ['pow(R=? [ F "absorbed" ], 3)', 'R=? [ F "absorbed" ] * pow(10, 200) < 1e500']
+    agreements = compare(check(chain, "; ".join(texts) + ";", exact=exact))
+    satisfied = Verdict.SATISFIED
+    assert [found.verdict for found in agreements] == [None, satisfied, satisfied, None, satisfied]
+    assert all(found.agree for found in agreements)
+    for result in agreements[3].results:
+        assert result.value is not None
+        assert result.value.value == Fraction(10**600)
+
+
 def test_step_bounds_may_be_expressions_of_constants():
     text = 'const int d = 2; P=? [ F<=2*d-3 "success" ]; R{"steps"}=? [ C<=d+1 ]; R{"steps"}=? [ I=d-2 ];'
     values = [result.value.value for result in check(fair(), text, engines=["closed-form"], exact=True)]

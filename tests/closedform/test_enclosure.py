@@ -212,6 +212,38 @@ class TestPowers:
         with pytest.raises(UnsupportedError, match="too large"):
             exact(Fraction(1, 3)) ** exact(Fraction(10**9))
 
+    @given(
+        st.sampled_from([2.0, 0.5, 10.0, 0.1, 1.0000001, 1 - 2**-53, -2.0, -0.5, 1e300, 5e-324]),
+        st.integers(0, 70_000),
+        st.integers(-3, 3),
+    )
+    @example(2.0, 65_536, 0)
+    @example(0.5, 65_536, 0)
+    @example(-2.0, 65_536, 0)
+    @example(-2.0, 65_536, 1)
+    @example(2.0, 1_023, 0)
+    def test_huge_exponents(self, base: float, bits: int, offset: int) -> None:
+        from flint import arb, fmpz
+
+        exponent = 2**bits + offset
+        found = (floats((base,) * 3) ** exact(Fraction(exponent)))[0]
+        sign = -1 if base < 0 and exponent % 2 else 1
+        assert math.copysign(1, found.value) == sign
+        assert 0 < abs(found.value) < math.inf  # as the power is
+        near, far = sorted((sign * found.lower, sign * found.upper))
+        logarithm = arb(fmpz(exponent)) * arb(abs(base)).log()
+        assert near == 0 or not arb(near).log() > logarithm
+        assert far == math.inf or not arb(far).log() < logarithm
+
+    def test_units_to_exponents_of_any_size(self) -> None:
+        huge = 2**70_000
+        assert (exact(Fraction(-1), Fraction(-1)) ** exact(Fraction(huge), Fraction(huge + 1))).value.tolist() == [
+            1,
+            -1,
+        ]
+        with pytest.raises(UnsupportedError, match="a power of 70001 bits"):
+            exact(Fraction(2)) ** exact(Fraction(huge))
+
 
 class TestFunctions:
     @given(triples(), triples())
@@ -262,6 +294,13 @@ class TestFunctions:
         assert arb(found.lower) <= true.upper()
         assert true.lower() <= arb(found.upper)
         assert found.width <= 1e-15 * abs(found.value) + 1e-300
+
+    @given(st.integers(-20_000, 20_000), st.integers(2, 40))
+    @example(400, 10)
+    def test_logarithms_of_rationals_beyond_doubles(self, power: int, base: int) -> None:
+        found = exact(Fraction(base) ** power).log(exact(Fraction(base)))[0]
+        assert power in found
+        assert found.width <= 1e-15 * abs(power)
 
     def test_logarithms_at_the_edge(self) -> None:
         two = exact(Fraction(2))
@@ -346,3 +385,13 @@ class TestVectors:
         assert exact(math.nan, Fraction(1)).weighted_mean([1, 2]).undefined
         with pytest.raises(ValueError, match="not all zero"):
             exact(Fraction(3)).weighted_mean([0])
+
+    def test_only_what_is_surely_infinite_is_shown_as_infinite(self) -> None:
+        largest = np.finfo(float).max
+        assert exact(Fraction(10**400)).to_float()[0] == Enclosure(largest, largest, math.inf)
+        assert (floats((1e300,) * 3) * floats((-1e300,) * 3))[0] == Enclosure(-largest, -math.inf, -largest)
+        assert floats((math.inf, 1.0, math.inf))[0].value == largest
+        assert floats((math.inf,) * 3)[0].value == math.inf
+        half = [Fraction(1, 2)] * 2
+        assert floats((largest, largest, math.inf), (1.0, 1.0, 1.0)).weighted_mean(half).value < math.inf
+        assert floats((math.inf,) * 3, (1.0, 1.0, 1.0)).weighted_mean(half).value == math.inf

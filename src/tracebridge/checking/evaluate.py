@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from tracebridge.checking.engine import EngineSession
 from tracebridge.checking.evaluation import Evaluation, Value
 from tracebridge.checking.filters import Range
-from tracebridge.checking.result import CheckResult, Note, Verdict
+from tracebridge.checking.result import CheckResult, Listing, Note, Verdict, is_precise
+from tracebridge.closedform import directed
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
 from tracebridge.errors import EngineError, UnsupportedError
 from tracebridge.pctl import ast
@@ -56,7 +58,12 @@ class PropertyChecker:
             if verdict is Verdict.UNDECIDED and any(o.start.undefined and not o.nested for o in evaluation.operators):
                 reason = _UNDEFINED
             if evaluation.is_uncertain and (verdict is None or undefined):
-                verdict, reason = Verdict.UNDECIDED, _spread(value)
+                verdict, reason = Verdict.UNDECIDED, _nested_spread(value)
+            elif verdict is None and (loose := _loose_number(result, evaluation.listings)) is not None:
+                verdict, reason = (
+                    Verdict.UNDECIDED,
+                    _spread(loose, settled=self.session.exact or not evaluation.operators),
+                )
         except propagate:
             raise
         except UnsupportedError as error:
@@ -105,8 +112,6 @@ def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None
     if isinstance(result, EnclosureVector):
         if result.undefined[-1]:
             return Verdict.UNDECIDED, None, _UNDEFINED
-        if not result.exact and np.isfinite(result.value[-1]) and result.upper[-1] == np.inf:
-            return Verdict.UNDECIDED, None, "the value is beyond the largest double (--exact may give it)"
         return None, None, None
     if result.surely[-1]:
         return Verdict.SATISFIED, True, None
@@ -122,7 +127,34 @@ def _verdict(result: Value, *, exact: bool) -> tuple[Verdict | None, bool | None
     )
 
 
-def _spread(value: Enclosure | None) -> str:
+def _loose_number(result: Value, listings: Sequence[Listing]) -> Enclosure | None:
+    """The first of the numbers that answer a query which rounding leaves too open to be given."""
+    numbers = [number for listing in listings for _, number in listing.entries]
+    match result:
+        case Range(least, greatest):
+            numbers += [least, greatest]
+        case EnclosureVector():
+            numbers.append(result[len(result) - 1])
+    return next((number for number in numbers if isinstance(number, Enclosure) and not is_precise(number)), None)
+
+
+def _spread(value: Enclosure, *, settled: bool) -> str:
+    """Why a query is undecided whose value the numerical bounds leave open; ``settled`` if rationals cannot help."""
+    cure = "" if settled else " (--exact may give it)"
+    if math.isfinite(value.lower) != math.isfinite(value.upper):
+        end = f"at least {value.lower:.6g}" if math.isfinite(value.lower) else f"at most {value.upper:.6g}"
+        return f"the value is {end} and may be beyond the largest double{cure}"
+    return f"rounding leaves open what the value is: it lies between {_ends(value)}{cure}"
+
+
+def _nested_spread(value: Enclosure | None) -> str:
     """Why a query is undecided whose value hangs on a nested threshold that the bounds do not decide."""
-    known = "" if value is None else f": it lies between {float(value.lower):.6g} and {float(value.upper):.6g}"
+    known = "" if value is None else f": it lies between {_ends(value)}"
     return f"the value hangs on a nested threshold that lies inside numerical bounds{known} (--exact decides)"
+
+
+def _ends(value: Enclosure) -> str:
+    """The bounds, with as many digits as it takes to tell them apart."""
+    lower, upper = directed.nearest(value.lower), directed.nearest(value.upper)
+    texts = ((f"{lower:.{digits}g}", f"{upper:.{digits}g}") for digits in range(6, 18))
+    return " and ".join(next((pair for pair in texts if pair[0] != pair[1]), (f"{lower:.6g}", f"{upper:.6g}")))

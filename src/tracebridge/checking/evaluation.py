@@ -8,7 +8,7 @@ because a threshold may lie inside the numerical bounds of a value.
 Where it is open in which states an operand holds, an operator is evaluated on the smallest and on the largest such set:
 it is monotone in every operand that does not stand both plain and negated, nor in a condition. Else its value is
 bounded by what values it can have at all. The formula is evaluated bottom-up over a list of its nodes, so that its
-depth costs no recursion.
+depth costs no recursion. Arithmetic of constants is done in rationals, also where the engine works in doubles.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from tracebridge.checking.filters import LISTING_ONLY, Range, of_numbers, of_truths
 from tracebridge.checking.formula_values import FormulaValues
 from tracebridge.checking.operands import Signs, signs_of
-from tracebridge.checking.result import MAX_LISTED, Listing, OperatorValue
+from tracebridge.checking.result import MAX_LISTED, Listing, OperatorValue, is_precise
 from tracebridge.checking.truths import Truths
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.errors import UnsupportedError
 from tracebridge.pctl import ast
 from tracebridge.pctl.printer import format_formula
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from tracebridge.checking.evaluate import PropertyChecker
 
 Mask = NDArray[np.bool_]
+
+#: Larger constants go on as doubles, unless the engine is exact.
+MAX_CONSTANT_BITS = 2**17
 
 Value = Truths | EnclosureVector | Range
 
@@ -47,6 +51,7 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
         self.session = checker.session
         self.operators: list[OperatorValue] = []
         self.listings: list[Listing] = []
+        self._constants: dict[int, EnclosureVector] = {}  # the parts that are one number everywhere, once
         self.is_uncertain = False  # whether a nested threshold that the bounds do not decide went into a value
 
     def headline(self, formula: ast.Formula) -> Enclosure | None:
@@ -58,6 +63,54 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
             start = next(o.start for o in reversed(self.operators) if not o.nested)
             return None if start.undefined else start
         return None
+
+    # ------------------------------------------------------------ constants
+
+    def _value(self, node: ast.Formula, *, nested: bool) -> Value:
+        constant = self._constant_value(node)
+        if constant is None:
+            return super()._value(node, nested=nested)
+        if isinstance(constant, Truths):
+            return Truths(np.repeat(constant.surely, self.n + 1), np.repeat(constant.possibly, self.n + 1))
+        if not self.session.exact and constant.exact and _bits(constant.value[0]) > MAX_CONSTANT_BITS:
+            constant = constant.to_float()
+        self._constants[id(node)] = constant
+        if constant.exact and not is_precise(constant.to_float()[0]):  # beyond all doubles
+            return EnclosureVector.constant(self.n + 1, constant.value[0], exact=True)
+        return self._repeated(constant[0])
+
+    def _constant_value(self, node: ast.Formula) -> EnclosureVector | Truths | None:
+        """What numbers alone make of a part, as one entry; None for any other part.
+
+        Raises:
+            UnsupportedError: a power is too large for rationals, in exact mode.
+        """
+        if isinstance(node, ast.Number):
+            return EnclosureVector.constant(1, node.value, exact=True)
+        if not isinstance(node, ast.Unary | ast.Binary | ast.Call):
+            return None
+        parts: list[EnclosureVector] = []
+        for child in ast.children(node):
+            if (part := self._constants.get(id(child))) is None:
+                return None
+            parts.append(part)
+        try:
+            return self._of_constants(node, parts)
+        except UnsupportedError:
+            if self.session.exact:
+                raise
+            return self._of_constants(node, [parts[0].to_float(), *parts[1:]])
+
+    def _of_constants(
+        self, node: ast.Unary | ast.Binary | ast.Call, parts: list[EnclosureVector]
+    ) -> EnclosureVector | Truths:
+        if isinstance(node, ast.Call):
+            return self._called(node.function, parts)
+        if isinstance(node, ast.Unary):
+            return -parts[0]
+        if node.operator in {"+", "-", "*", "/"}:
+            return self._calculated(node.operator, *parts)
+        return self._compared(node.operator, *parts)
 
     # ------------------------------------------------------------ numbers and sets of states
 
@@ -230,6 +283,13 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
             vector = self.session.evaluate(node, holds)
             start = self.checker.at_start(vector)
         return _appended(vector, start)
+
+
+def _bits(number: Fraction | float) -> int:
+    """The size of a rational; fractions count more than whole numbers, whose arithmetic needs no common divisors."""
+    if not isinstance(number, Fraction):
+        return 0
+    return max(number.numerator.bit_length(), 32 * (number.denominator.bit_length() - 1))
 
 
 def _appended(vector: EnclosureVector, last: Enclosure) -> EnclosureVector:

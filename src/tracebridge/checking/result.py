@@ -161,6 +161,23 @@ class CheckResult:
         return document
 
 
+#: A number is given, and a query answered, if rounding leaves no more doubt than this: relative, or absolute.
+RELATIVE_PRECISION = 1e-6
+ABSOLUTE_PRECISION = 1e-9
+
+
+def is_precise(number: Enclosure) -> bool:
+    """Whether the bounds on rounding are so close that the number can be given instead of them.
+
+    They are far apart where rounding may have carried a number over a step of ``floor``, ``mod`` or ``? :``, where all
+    digits of a difference cancel, and beyond the largest double. The undefined number and infinities are precise.
+    """
+    if number.exact or number.undefined or number.lower == number.upper:
+        return True
+    value, width = float(number.value), float(number.upper - number.lower)
+    return width <= max(RELATIVE_PRECISION * abs(value), ABSOLUTE_PRECISION)
+
+
 def number_to_json(value: float | Fraction) -> float | str:
     """A number as JSON can carry it: rationals as text, and the three doubles JSON has no form for as text too."""
     if isinstance(value, Fraction):

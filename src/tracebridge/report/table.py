@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from math import isinf, isnan
 from typing import TYPE_CHECKING
 
+from tracebridge.checking.result import Verdict, is_precise
 from tracebridge.pctl import ast, format_formula
 
 if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
     from tracebridge.checking.result import CheckResult
+    from tracebridge.closedform.enclosure import Enclosure
 
 #: What stands for "there is no such number".
 NOTHING = "-"
@@ -20,6 +23,12 @@ NOTHING = "-"
 SHOWN_VALUES = 20
 
 _LONGEST_FRACTION = 15
+
+#: A quotient of integers whose lengths differ by more bits may be no normal double.
+_DOUBLE_BITS = 1_020
+
+#: So many bits of a large integer are more than any table shows digits of.
+_SHOWN_BITS = 200
 
 
 def verdict_columns(agreements: Sequence[Agreement], *, engines: bool = True) -> list[str]:
@@ -100,7 +109,7 @@ def listing_lines(agreement: Agreement, name: str) -> list[str]:
             if isinstance(value, bool) or value is None:
                 shown = "undecided" if value is None else str(value).lower()
             else:
-                shown = format_number(value.value, 10)
+                shown = _enclosure_text(value, 10)
             lines.append(f"  {state}: {shown}")
         if listing.total > SHOWN_VALUES:
             lines.append(f"  and {listing.total - SHOWN_VALUES} more")
@@ -117,10 +126,11 @@ def gap_text(agreement: Agreement) -> str:
 
 
 def _headline(agreement: Agreement) -> str:
-    """The value of the first engine that answered, and the bound that it is held against."""
-    result = next((result for result in agreement.results if result.answered), None)
-    if result is None:
+    """The value of the first engine that decided, or else answered, and the bound that it is held against."""
+    answered = [result for result in agreement.results if result.answered]
+    if not answered:
         return NOTHING
+    result = next((result for result in answered if result.verdict is not Verdict.UNDECIDED), answered[0])
     formula = agreement.property.formula
     threshold = formula.threshold if isinstance(formula, ast.Quantitative) else None
     bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and result.value else ""
@@ -132,10 +142,21 @@ def value_text(result: CheckResult, *, digits: int) -> str:
     if not result.answered:
         return str(result.verdict)
     if result.range is not None:
-        return f"[{', '.join(format_number(end.value, digits) for end in result.range)}]"
+        return f"[{', '.join(_enclosure_text(end, digits) for end in result.range)}]"
     if result.value is not None:
-        return format_number(result.value.value, digits)
+        return _enclosure_text(result.value, digits)
     return NOTHING if result.truth is None else str(result.truth).lower()
+
+
+def _enclosure_text(number: Enclosure, digits: int) -> str:
+    """The number; where rounding leaves it too open, its bounds."""
+    if is_precise(number):
+        return format_number(number.value, digits)
+    if isinf(number.upper) and not isinf(number.lower):
+        return f"at least {format_number(number.lower, digits)}"
+    if isinf(number.lower) and not isinf(number.upper):
+        return f"at most {format_number(number.upper, digits)}"
+    return f"{format_number(number.lower, digits)}..{format_number(number.upper, digits)}"
 
 
 def format_number(value: float | Fraction, digits: int) -> str:
@@ -146,11 +167,25 @@ def format_number(value: float | Fraction, digits: int) -> str:
             if len(text) <= _LONGEST_FRACTION:
                 return text
         bits = value.numerator.bit_length() - value.denominator.bit_length()
-        if bits > 1023:  # beyond doubles
-            return f"about {'-' if value < 0 else ''}10^{int(bits * 0.30103)}"
+        if value and abs(bits) > _DOUBLE_BITS:
+            return _beyond_doubles(value, digits)
         value = float(value)
     if isnan(value):
         return "undefined"
     if isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return f"{float(value) + 0.0:.{digits}g}"  # adding zero takes the sign from -0.0
+
+
+def _beyond_doubles(value: Fraction, digits: int) -> str:
+    """A rational that may be too large or too small for a double, in scientific notation."""
+    with localcontext(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        number = _leading(value.numerator) / _leading(value.denominator)
+        mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
+
+
+def _leading(number: int) -> Decimal:
+    """An integer by its leading bits."""
+    surplus = max(number.bit_length() - _SHOWN_BITS, 0)
+    return Decimal(number >> surplus) * Decimal(2) ** surplus

@@ -10,6 +10,8 @@ from tracebridge.closedform import directed
 from tracebridge.closedform.powers import interval_power
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Mask = NDArray[np.bool_]
@@ -72,10 +74,10 @@ def divide(a: Bounds, b: Bounds) -> Bounds:
     return Bounds(np.where(undefined, np.nan, value), lower, upper)
 
 
-def power(a: Bounds, b: Bounds) -> Bounds:
-    """``a ** b``, one by one; see `interval_power`."""
-    pairs = zip(_triples(a), _triples(b), strict=True)
-    value, lower, upper = np.array([interval_power(x, y) for x, y in pairs], dtype=np.float64).reshape(-1, 3).T.copy()
+def power(a: Bounds, b: Bounds, odd: Sequence[bool | None]) -> Bounds:
+    """``a ** b``, one by one; see `interval_power` for ``odd``, of length n."""
+    entries = zip(_triples(a), _triples(b), odd, strict=True)
+    value, lower, upper = np.array([interval_power(*entry) for entry in entries], dtype=float).reshape(-1, 3).T.copy()
     return Bounds(value, lower, upper)
 
 

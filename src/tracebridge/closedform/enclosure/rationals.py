@@ -6,12 +6,16 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from tracebridge.closedform import directed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from tracebridge.closedform.enclosure.scalar import Real
+
+_LOG_PRECISION = 160  # bits of ball arithmetic behind one logarithm
 
 
 def field_operation(function: Callable[..., Real], *columns: NDArray[Any]) -> list[Real]:
@@ -43,6 +47,18 @@ def step_function(function: Callable[..., int]) -> Callable[[Real], Real]:
 def round_half_up(number: Fraction) -> int:
     """The nearest integer, halves upward."""
     return math.floor(number + Fraction(1, 2))
+
+
+def natural_log(value: Real) -> tuple[float, float, float]:
+    """The logarithm with bounds, also of a number beyond all doubles; undefined (NaN) of one below zero."""
+    if not isinstance(value, Fraction) or value <= 0:
+        logarithm = -math.inf if value == 0 else math.inf if value > 0 else math.nan
+        return logarithm, logarithm, logarithm
+    from flint import arb, ctx, fmpq
+
+    with ctx.workprec(_LOG_PRECISION):
+        lower, upper = directed.ball_bounds(arb(fmpq(value.numerator, value.denominator)).log())
+    return lower, lower, upper
 
 
 def is_integer(value: Real) -> bool:

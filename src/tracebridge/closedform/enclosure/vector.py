@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
+_LARGEST = np.finfo(np.float64).max
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnclosureVector:
@@ -71,17 +73,22 @@ class EnclosureVector:
     def from_bounds(
         cls, value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> EnclosureVector:
-        """A float vector; a value that rounding carried out of its bounds is moved into them, any NaN is undefined."""
+        """A float vector; any NaN is undefined.
+
+        A value that rounding carried out of its bounds is moved into them. So is one that overflowed: a number is shown
+        as infinite only where it surely is.
+        """
         undefined = np.isnan(value) | np.isnan(lower) | np.isnan(upper)
         low = np.where(undefined, -np.inf, lower)
         high = np.where(undefined, np.inf, upper)
-        return cls(np.where(undefined, np.nan, np.clip(value, low, high)), low, high)
+        finite = np.clip(value, -_LARGEST, _LARGEST)
+        return cls(np.where(undefined, np.nan, np.clip(finite, low, high)), low, high)
 
     @classmethod
     def constant(cls, n: int, value: Real | int, *, exact: bool) -> EnclosureVector:
         """The same number n times; in doubles, if it is no double, between its two neighbours."""
         if exact:
-            return cls.from_fractions([value] * n)
+            return cls.from_fractions([value]).take(np.zeros(n, dtype=np.int64))
         return cls.from_bounds(
             np.full(n, directed.nearest(value)), np.full(n, directed.down(value)), np.full(n, directed.up(value))
         )
@@ -164,8 +171,8 @@ class EnclosureVector:
         value = mean(self.value)
         if self.exact or value != value:  # noqa: PLR0124 - NaN alone differs
             return Enclosure.exactly(value)
-        lower, upper = directed.down(mean(self.lower)), directed.up(mean(self.upper))
-        return Enclosure(min(max(directed.nearest(value), lower), upper), lower, upper)
+        bounds = directed.nearest(value), directed.down(mean(self.lower)), directed.up(mean(self.upper))
+        return EnclosureVector.from_bounds(*(np.array([bound]) for bound in bounds))[0]
 
     # ------------------------------------------------------------ arithmetic
 
@@ -202,17 +209,16 @@ class EnclosureVector:
         Raises:
             UnsupportedError: if an exact power would have millions of digits.
         """
-        whole = other.exact and all(rationals.is_integer(k) or k != k for k in other.value.tolist())  # noqa: PLR0124
-        if self.exact and whole:
+        exponents = other.value.tolist() if other.exact else []
+        if self.exact and other.exact and all(rationals.is_integer(k) or k != k for k in exponents):  # noqa: PLR0124
             powers = rationals.unless_undefined(exact_power, self.value, other.value)
             return EnclosureVector.from_fractions(powers)
-        return EnclosureVector.from_bounds(*intervals.power(self._bounds(), other._bounds()))
+        odd = [k % 2 == 1 if rationals.is_integer(k) else None for k in exponents] or [None] * len(self)
+        return EnclosureVector.from_bounds(*intervals.power(self._bounds(), other._bounds(), odd))
 
     def log(self, base: EnclosureVector) -> EnclosureVector:
         """The logarithm to ``base``, a float vector; undefined unless self >= 0, base > 0 and base surely is not 1."""
-        logarithms = (intervals.natural_log(vector._bounds()) for vector in (self, base))
-        top, bottom = (EnclosureVector.from_bounds(*logarithm) for logarithm in logarithms)
-        return top / bottom
+        return self._natural_log() / base._natural_log()
 
     def minimum(self, other: EnclosureVector) -> EnclosureVector:
         """The smaller of two numbers, entry by entry."""
@@ -225,7 +231,7 @@ class EnclosureVector:
     def hull(self, other: EnclosureVector) -> EnclosureVector:
         """The smallest enclosure of both, a float vector; its value is that of self."""
         a, b = self.to_float(), other.to_float()
-        return EnclosureVector(a.value, np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
+        return EnclosureVector.from_bounds(a.value, np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
 
     def floor(self) -> EnclosureVector:
         """The largest integer below or at."""
@@ -286,6 +292,12 @@ class EnclosureVector:
     def _bounds(self) -> intervals.Bounds:
         floats = self.to_float()
         return intervals.Bounds(floats.value, floats.lower, floats.upper)
+
+    def _natural_log(self) -> EnclosureVector:
+        if not self.exact:
+            return EnclosureVector.from_bounds(*intervals.natural_log(self._bounds()))
+        bounds = np.array([rationals.natural_log(x) for x in self.value.tolist()], dtype=np.float64).reshape(-1, 3)
+        return EnclosureVector.from_bounds(*bounds.T.copy())
 
     def _monotone(
         self, function: Callable[..., Real], ufunc: Callable[..., NDArray[np.float64]], *others: EnclosureVector
