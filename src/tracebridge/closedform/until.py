@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from tracebridge.closedform.arithmetic import Arithmetic
     from tracebridge.closedform.bounds import StepWindow
@@ -88,9 +89,8 @@ def until_probability(arithmetic: Arithmetic, form: UntilForm, window: StepWindo
     return arithmetic.iterate(one_earlier, window.first - 1, left)
 
 
-def unbounded_until(arithmetic: Arithmetic, form: UntilForm) -> EnclosureVector:
-    """The probability of ``left U right``, or of its complement, without a bound."""
-    matrix = arithmetic.chain.transitions
+def decided_by_graph(matrix: csr_array, form: UntilForm) -> tuple[Mask, Mask]:
+    """Where the probability without a bound is above zero, and where it is one; shape (n,) each."""
     open_, goal = form.left & ~form.right, form.right
     if form.complemented:  # leave ``open_`` to a state outside ``right``, or end in a recurrent class inside it
         goal = ~open_ & ~form.right
@@ -98,5 +98,10 @@ def unbounded_until(arithmetic: Arithmetic, form: UntilForm) -> EnclosureVector:
             if open_[states].all():
                 goal[states] = True
     possible = reaching(matrix, goal, through=open_)
-    certain = ~reaching(matrix, ~possible, through=open_ & ~goal)
+    return possible, ~reaching(matrix, ~possible, through=open_ & ~goal)
+
+
+def unbounded_until(arithmetic: Arithmetic, form: UntilForm) -> EnclosureVector:
+    """The probability of ``left U right``, or of its complement, without a bound."""
+    possible, certain = decided_by_graph(arithmetic.chain.transitions, form)
     return arithmetic.solve(possible & ~certain, arithmetic.vector(certain))

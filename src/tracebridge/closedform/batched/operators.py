@@ -15,7 +15,7 @@ from tracebridge.closedform.batched.chain_stack import LARGEST, SMALLEST
 from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
 from tracebridge.closedform.expected_reward import reward_structure
-from tracebridge.closedform.until import BoundedPath, until_form
+from tracebridge.closedform.until import BoundedPath, decided_by_graph, until_form
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl.ast import (
     CumulativeReward,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from tracebridge.closedform.batched.chain_stack import ChainStack
     from tracebridge.closedform.bounds import StepWindow
-    from tracebridge.closedform.until import Holds, UntilForm
+    from tracebridge.closedform.until import Holds, UntilForm, decided_by_graph
     from tracebridge.pctl.ast import Operator
 
     Floats = NDArray[np.float64]
@@ -127,15 +127,7 @@ def until_probability(stack: ChainStack, form: UntilForm, window: StepWindow) ->
 
 def unbounded_until(stack: ChainStack, form: UntilForm) -> Floats:
     """The same without a bound."""
-    matrix = stack.chain.transitions
-    open_, goal = form.left & ~form.right, form.right
-    if form.complemented:  # leave ``open_`` to a state outside ``right``, or end in a recurrent class inside it
-        goal = ~open_ & ~form.right
-        for states in recurrent_classes(matrix):
-            if open_[states].all():
-                goal[states] = True
-    possible = reaching(matrix, goal, through=open_)
-    certain = ~reaching(matrix, ~possible, through=open_ & ~goal)
+    possible, certain = decided_by_graph(stack.chain.transitions, form)
     between = possible & ~certain
     values = stack.solve(between, _column(certain))
     if stack.has_all_edges and between.any():
