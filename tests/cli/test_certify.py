@@ -176,3 +176,23 @@ def test_runs_of_one_step_say_that_no_memory_can_be_seen(here: Path, capsys: pyt
     assert run(["certify", "one.csv"]) == 4
     assert "previous state: an effect of 0.05 nats a step would be missed" in (shown := capsys.readouterr().out)
     assert "no effect of whatever size would be seen" in shown
+
+
+def test_tasks_that_differ_are_found_without_asking(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty tasks, half of them solved nine times in ten, half once."""
+    rng = np.random.default_rng(3)
+    runs = [
+        Trace(
+            trace_id=f"run{i}",
+            outcome=Outcome.SUCCESS if rng.random() < (0.9 if i % 20 < 10 else 0.1) else Outcome.FAILURE,
+            steps=steps("act"),
+            task_id=f"t{i % 20}",
+            trial=str(i // 20),
+        )
+        for i in range(120)
+    ]
+    write_traces(runs, "tasks.jsonl")
+    assert run(["certify", "tasks.jsonl", "--json"]) == 1
+    tested = {each["covariate"]: each["p"] for each in json.loads(capsys.readouterr().out)["certificate"]["covariates"]}
+    assert tested["task_id"] <= 0.01
+    assert set(tested) == {"task_id", "trial"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,8 @@ _NEXT = {
 
 
 @click.command(
-    epilog="\b\nExample: does one chain describe these runs, whatever their task and model?\n"
-    "  tracebridge certify runs.jsonl --covariate task --covariate model"
+    epilog="\b\nExample: does one chain describe these runs, whatever their task and site?\n"
+    "  tracebridge certify runs.jsonl --covariate task --covariate site"
 )
 @click.argument("paths", nargs=-1, required=True, metavar="TRACES...")
 @click.option(
@@ -44,7 +45,8 @@ _NEXT = {
     "covariates",
     multiple=True,
     metavar="task|trial|model|ATTRIBUTE",
-    help="Also test whether runs differ by their task, trial, model or this attribute; may be given more than once.",
+    help="Test whether runs differ by their task, trial, model or this attribute; may be given more than once. "
+    "[default: task, trial and model, as far as runs differ by them]",
 )
 @click.option(
     "--held-out",
@@ -107,6 +109,7 @@ def certify(
         progress("reading traces and fitting the chain")
         fit, is_that_chain = _fit(chain, watched, options)
         watched.require(asked)
+        asked = asked or watched.varying()
         progress(f"drawing {replicates} corpora from the chain")
         certificate = judge(
             fit,
@@ -173,14 +176,24 @@ class _WatchedAttributes:
     """Traces as they come; remembers which attributes of runs there are, so that a misspelled one can be told."""
 
     def __init__(self, traces: Iterable[Trace]) -> None:
+        from tracebridge.inference.run_evidence import STANDARD_COVARIATES
+
         self._traces = traces
         self._seen: set[str] = set()
+        self._runs_by_value: dict[str, Counter[str]] = {name: Counter() for name in STANDARD_COVARIATES}
 
     def __iter__(self) -> Iterator[Trace]:
         for trace in self._traces:
+            for name, runs in self._runs_by_value.items():
+                if (value := getattr(trace, name)) is not None:
+                    runs[value] += 1
             if len(self._seen) < _SHOWN_ATTRIBUTES:
                 self._seen.update(trace.attributes)
             yield trace
+
+    def varying(self) -> tuple[str, ...]:
+        """Which of task, trial and model have several values, and some value several runs."""
+        return tuple(name for name, runs in self._runs_by_value.items() if len(runs) > 1 and max(runs.values()) > 1)
 
     def require(self, covariates: Sequence[str]) -> None:
         """Refuse covariates that no run has, where all attributes are known. Raises UsageError."""
