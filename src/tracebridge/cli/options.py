@@ -119,7 +119,8 @@ def fitting(command: F) -> F:
             "--support",
             metavar="full|observed|FILE",
             help="Which transitions may have probability, besides those to both absorbers: all, those that were seen, "
-            "or those of a declared graph, a TOML or JSON file that lists the successors of each state. "
+            "or those of a declared graph: a TOML file with a table [successors] of lines such as "
+            'plan = ["search", "answer"], or the same as JSON. '
             "[default: full]",
         ),
         click.option(
