@@ -24,11 +24,12 @@ from tracebridge.inference import (
     second_opinions,
 )
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
+from tracebridge.inference.certificate import NOT_CERTIFIED
 from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
 from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undecided
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
-from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, shows_memory, varying_covariates
+from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, varying_covariates
 from tracebridge.pctl import ast, format_properties, read_properties, resolve_constants
 from tracebridge.report import (
     Findings,
@@ -281,13 +282,13 @@ def _judged(
         if drawn is None:
             notes.append("no bootstrap: runs with weights are not drawn again, their sampling design is not known")
     progress(f"certificate: {effort.replicates} replicates")
-    certificate = _certificate(fit, counted_paths, lengths.under(fit.policy), effort)
+    certificate = _certificate(fit, counted_paths, effort)
     progress("planning")
     plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
     properties = []
     for agreement, opinion, plan in zip(agreements, opinions, plans, strict=True):
         basis = qualitative_basis(fit, agreement.property.formula) if is_relative_to_support(fit) else ()
-        marks = marks_of(basis, None if isinstance(certificate, str) else certificate.mark)
+        marks = marks_of(basis, NOT_CERTIFIED if isinstance(certificate, str) else certificate.mark)
         properties.append(PropertyFinding(agreement=agreement, marks=marks, opinion=opinion, plan=plan, basis=basis))
     figures = key_figures(fit.chain)
     budgets = [] if isinstance(figures, str) else list(figures.curve)
@@ -310,14 +311,15 @@ def _judged(
     )
 
 
-def _certificate(fit: ChainFit, paths: PathCounts, lengths: LengthCounts, effort: _Effort) -> Certificate | str:
+def _certificate(fit: ChainFit, paths: PathCounts, effort: _Effort) -> Certificate | str:
     """Whether the runs are those of such a chain, or why that is not tested."""
     if not effort.replicates:
         return "no replicates were asked for"
-    if not shows_memory(lengths):
-        return "no run was seen to go on from its second step, so that no memory could show"
     tested = effort.covariates or varying_covariates(paths)
-    return certify(fit, paths, covariates=tested, replicates=effort.replicates, seed=effort.seed)
+    try:
+        return certify(fit, paths, covariates=tested, replicates=effort.replicates, seed=effort.seed)
+    except NothingToCheckError as error:
+        return str(error)
 
 
 def _texts(fit: ChainFit, file: ast.PropertyFile, resolved: ast.PropertyFile) -> dict[str, str]:

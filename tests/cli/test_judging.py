@@ -187,6 +187,7 @@ def test_everything_can_be_turned_off(here: Path, capsys: pytest.CaptureFixture[
     code, document = assessed(capsys, *off)
     assert code == 4
     assert document["certificate"] == {"missing": "no replicates were asked for"}
+    assert document["mark"] == "chain not certified"
     assert document["figures"]["uncertainty"] == {}
     assert [item["second_opinion"] for item in document["properties"]] == [None] * 3
     assert "no posterior was drawn" in (here / "out" / "summary.md").read_text()
@@ -194,10 +195,11 @@ def test_everything_can_be_turned_off(here: Path, capsys: pytest.CaptureFixture[
     assert "at least 19" in capsys.readouterr().err
 
 
-def test_runs_of_one_step_have_nothing_to_certify(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_runs(here / "runs.jsonl", ("success", "a", 8), ("failure", "b", 5), ("censored", "ab", 2))
+def test_runs_of_one_step_are_not_certified(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs(here / "runs.jsonl", ("success", "a", 8), ("failure", "a", 5))
     _, document = assessed(capsys, *FAST)
-    assert "no memory could show" in document["certificate"]["missing"]
+    assert document["certificate"]["verdict"] == "inconclusive"
+    assert document["mark"] == "chain not certified"
 
 
 def test_the_same_seed_gives_the_same_bytes_also_from_standard_input(
@@ -227,3 +229,10 @@ def test_a_level_that_cannot_decide_is_refused_with_its_place(here: Path, capsys
         assert "bad.props:2:1" in message
         assert "at least 0.5, and below 1" in message
         assert run(["props", "lint", "bad.props"]) == 1
+
+
+def test_censored_runs_alone_are_reported_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs(here / "runs.jsonl", ("censored", "ab", 4))
+    _, document = assessed(capsys, *FAST, "--prior", "none")
+    assert document["mark"] == "chain not certified"
+    (here / "out" / "summary.md").read_text().index("0 success")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from tests.inference.runs import as_traces, runs
 
 from tracebridge import fit_chain
-from tracebridge.chain import LengthCounts
 from tracebridge.errors import FitError, NothingToCheckError
-from tracebridge.inference import RunCounts, path_counts
-from tracebridge.inference.run_evidence import count_runs, shows_memory, varying_covariates
+from tracebridge.inference import RunCounts, certify, path_counts
+from tracebridge.inference.run_evidence import count_runs, varying_covariates
 
 CHOSEN = [((0, 1), 0), ((0, 0, 1), 1), ((1,), 0), ((0, 1, 1), 2), ((), 1)] * 3
 
@@ -43,14 +42,17 @@ def test_runs_that_have_changed_are_refused() -> None:
 
 
 @given(runs())
-def test_memory_shows_exactly_where_a_step_has_one_before_it_and_something_after(chosen) -> None:
+@settings(max_examples=40)
+def test_any_corpus_with_a_chain_has_a_certificate(chosen) -> None:
     traces = as_traces(chosen)
     try:
         fit = fit_chain(traces, prior="none")
     except NothingToCheckError:
         return
-    events = 0
-    for path, outcome in chosen:
-        followed = len(path) - (outcome == 2)  # steps of which it was seen what followed
-        events += max(followed - 1, 0)
-    assert shows_memory(LengthCounts.from_traces(traces).under(fit.policy)) is (events > 0)
+    if all((outcome == 2 and len(path) < 2) or not path for path, outcome in chosen):
+        with pytest.raises(NothingToCheckError, match="nothing to certify"):
+            certify(fit, traces, replicates=19)
+        return
+    certificate = certify(fit, traces, replicates=19)
+    if certificate.verdict == "accept":
+        assert all(each.resolution is None or each.n_events for each in certificate.statistics)

@@ -16,6 +16,9 @@ from tracebridge.inference.resolution import POWER
 KIND = "certificate"
 SCHEMA_VERSION = 1
 
+#: What stands beside numbers of a chain that was not tested, or not well enough.
+NOT_CERTIFIED = "chain not certified"
+
 #: ``accept``: not rejected, and effects of the size that was asked for would have been seen. ``inconclusive``: not
 #: rejected, but they could have been missed.
 CertificateVerdict = Literal["accept", "reject", "inconclusive"]
@@ -188,7 +191,7 @@ class Certificate:
         """A few words to stand beside every number of a chain that is not accepted; None for one that is."""
         if self.verdict == "accept":
             return None
-        return "chain rejected" if self.verdict == "reject" else "chain not certified"
+        return "chain rejected" if self.verdict == "reject" else NOT_CERTIFIED
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document ``certificate``."""

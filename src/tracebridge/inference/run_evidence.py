@@ -11,7 +11,6 @@ from tracebridge.inference.run_counts import RunCounts
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
-    from tracebridge.chain.survival import LengthCounts
     from tracebridge.traces.model import Trace
 
 #: What runs may differ by, as far as it is known of them.
@@ -46,13 +45,6 @@ def count_runs(fit: ChainFit, traces: Iterable[Trace], covariates: Sequence[str]
 
     runs = RunCounts.of_traces(fit, passing())
     return runs, paths
-
-
-def shows_memory(lengths: LengthCounts) -> bool:
-    """Some run was seen to go on, or end, after a step that had one before it."""
-    ended = lengths.n_runs - lengths.within("censored", None)
-    ended_early = lengths.within("success", 1) + lengths.within("failure", 1)
-    return ended > ended_early or lengths.within("censored", None) > lengths.within("censored", 2)
 
 
 def varying_covariates(paths: PathCounts) -> tuple[str, ...]:

@@ -147,7 +147,8 @@ def _analytic(fit: ChainFit, property_: Property, level: float) -> list[Interval
             if bound is not None and budget is None:
                 return []
             found = [delta_interval(fit, asked, budget, level)]
-            return [*found, wilson_of_pass_rate(fit, level)] if bound is None else found
+            score = wilson_of_pass_rate(fit, level) if bound is None else None
+            return found if score is None else [*found, score]
         case ast.Reward(path=ast.ReachReward(ast.Label("absorbed")), structure="steps", condition=None) as asked:
             return [delta_interval(fit, asked, None, level)]
     return []
@@ -189,12 +190,17 @@ def _worth_of_states(chain: MarkovChain, asked: ast.Probability | ast.Reward) ->
     return np.asarray(evaluate_stacked(ChainStack.of_chain(chain), asked, holds)[:, 0])
 
 
-def wilson_of_pass_rate(fit: ChainFit, level: float = DEFAULT_LEVEL) -> Interval:
-    """Wilson's interval of the share of completed runs that succeed; with weights at their effective number."""
+def wilson_of_pass_rate(fit: ChainFit, level: float = DEFAULT_LEVEL) -> Interval | None:
+    """Wilson's interval of the share of completed runs that succeed; with weights at their effective number.
+
+    None where no run was completed.
+    """
     counts = fit.counts
     completed = counts.success.n_runs + counts.failure.n_runs
     if fit.policy == "failure":
         completed += counts.censored.n_runs
+    if not completed:
+        return None
     if fit.weighted is None:
         return wilson(counts.success.n_runs, completed, level)
     trials = completed * float(fit.weighted.effective_runs) / counts.n_runs

@@ -72,6 +72,11 @@ def curve_notes(findings: Findings) -> Iterator[str]:
         "counted for as long as they were seen, with its 95 % score interval."
         + (" Runs have weights; the observed curve leaves them aside." if findings.fit.weighted is not None else "")
     )
+    if observed.n_censored:
+        yield (
+            "A censored run counts there as not ended by its last step; the fit leaves out what followed that step. "
+            "Where many short runs are censored, above all not by a step cap, the two differ for that reason alone."
+        )
     if observed.bounds:
         yield (
             f"The last column is about the {counted(observed.n_censored, 'censored run')}: the chain if all of them "

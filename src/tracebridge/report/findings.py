@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import Agreement, worst_exit_code
+from tracebridge.inference.certificate import NOT_CERTIFIED
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
@@ -77,7 +78,7 @@ class Findings:
     @property
     def mark(self) -> str | None:
         """What stands beside every number of a chain that is not accepted."""
-        return None if isinstance(self.certificate, str) else self.certificate.mark
+        return NOT_CERTIFIED if isinstance(self.certificate, str) else self.certificate.mark
 
     @property
     def exit_code(self) -> int:

@@ -183,7 +183,7 @@ def _chain(findings: Findings) -> Iterator[str]:
         yield f"Reliability figures: none, because {escape(figures)}."
         return
     if findings.mark is not None:
-        yield f"**The figures below are those of a chain that the certificate does not accept ({findings.mark}).**"
+        yield f"**The figures below are those of a chain that no certificate accepts ({findings.mark}).**"
     yield figure_table(findings, figures)
     yield curve_table(findings, figures)
     yield from curve_notes(findings)
@@ -191,13 +191,15 @@ def _chain(findings: Findings) -> Iterator[str]:
 
 def _limits(findings: Findings) -> Iterator[str]:
     fit, figures = findings.fit, findings.figures
-    rate = fit.counts.pass_rate(fit.policy)
+    counts = fit.counts if fit.weighted is None else fit.weighted.weighted
+    rate = counts.pass_rate(fit.policy)
     if isinstance(figures, str) or rate is None:
         return
     difference = figures.reliability - float(rate)
+    weighted = "" if fit.weighted is None else "weighted "
     yield (
-        f"R_inf differs from the pass rate by {difference:+.4g}: that is the prior and the censoring, not evidence. "
-        "R_inf and MTTA of an unsmoothed fit to runs that all ended equal the pass rate and the mean length by "
-        "construction, for any data: they validate nothing. Intervals are about the sampling error only, and hold "
+        f"R_inf differs from the {weighted}pass rate by {difference:+.4g}: that is the prior and the censoring, not "
+        "evidence. R_inf and MTTA of an unsmoothed fit to runs that all ended equal the pass rate and the mean length "
+        "by construction, for any data: they validate nothing. Intervals are about the sampling error only, and hold "
         "only as far as the assumptions do."
     )

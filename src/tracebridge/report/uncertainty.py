@@ -73,7 +73,8 @@ def _basis_lines(basis: QualitativeBasis) -> Iterator[str]:
     if support.holds_as_observed is not None and support.holds_as_observed is not support.holds:
         yield (
             "on the observed transitions and starts alone the answer would be the opposite; it "
-            "comes from the declared graph or the start that was given"
+            "comes from transitions that the fit allows unseen, such as the exits of every state or those of a "
+            "declared graph, or from the start that was given"
         )
     if basis.nested:
         yield ("the verdicts inside it are taken as they are in the fitted chain, and what those rest on is not listed")
