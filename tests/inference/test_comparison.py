@@ -222,3 +222,17 @@ class TestAgents:
         fit = fit_chain(traces, policy="drop")
         found = compare_agents(fit, traces, fit, traces, d=1, replicates=20)
         assert found.reliability.first == pytest.approx(0.5)
+
+
+def test_an_agent_that_never_varied_makes_the_interval_too_narrow_and_that_is_said():
+    """Eight successes of eight against fifteen of twenty: the eight could have been six."""
+    first = [Trace(trace_id=f"a{i}", outcome="success", steps=(Step(name="x"),)) for i in range(8)]
+    second = [
+        Trace(trace_id=f"b{i}", outcome="success" if i < 15 else "failure", steps=(Step(name="x"),)) for i in range(20)
+    ]
+    fits = [fit_chain(runs, prior="none") for runs in (first, second)]
+    one, other = (
+        compare_agents(*pair, d=1) for pair in ((fits[0], first, fits[1], second), (fits[1], second, fits[0], first))
+    )
+    assert "all resamples of the first are alike" in one.reliability.interval.method
+    assert "all resamples of the second are alike" in other.reliability.interval.method

@@ -210,10 +210,12 @@ def compare_agents(
         weights = resampling.draw(rng, min(together, replicates - begin))
         for found, table, weight in zip(draws, tables, weights, strict=True):
             found.append(table.figures(weight, d))
-    with np.errstate(invalid="ignore"):  # infinite mean times of both; said below
-        spread = np.concatenate(draws[1]) - np.concatenate(draws[0])
+    drawn = [np.concatenate(parts) for parts in draws]
     method = f"percentile bootstrap of {'tasks' if by_task else 'runs'}"
-    differences = [_difference(float(point[0][i]), float(point[1][i]), spread[:, i], level, method) for i in range(3)]
+    differences = [
+        _difference(float(point[0][i]), float(point[1][i]), drawn[0][:, i], drawn[1][:, i], level, method)
+        for i in range(3)
+    ]
     return AgentComparison(
         reliability=differences[0],
         within_budget=differences[1],
@@ -224,8 +226,20 @@ def compare_agents(
     )
 
 
-def _difference(first: float, second: float, draws: NDArray[np.float64], level: float, method: str) -> Difference:
+def _difference(
+    first: float,
+    second: float,
+    of_first: NDArray[np.float64],
+    of_second: NDArray[np.float64],
+    level: float,
+    method: str,
+) -> Difference:
     difference = second - first
+    with np.errstate(invalid="ignore"):  # infinite mean times of both; said below
+        draws = of_second - of_first
+    alike = [bool((part == part[0]).all()) for part in (of_first, of_second)]
+    if sum(alike) == 1:  # as with nothing but successes: what that agent might do else is not in the interval
+        method += f"; too narrow, for all resamples of {'the first' if alike[0] else 'the second'} are alike"
     if lost := int(np.sum(np.isnan(draws))):
         reason = f"it is undefined in {lost} of {len(draws)} replicates: no end of some runs of either was seen there"
         return Difference(first=first, second=second, difference=difference, interval=None, reason=reason)
