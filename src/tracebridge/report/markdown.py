@@ -15,8 +15,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text from the input as Markdown shows it literally, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(text))
+    """Text from the input as Markdown shows it literally, on one line; also GitHub's, with its links and formulas."""
+    return re.sub(r"([\\`*_\[\]<>|#~$&]|:(?=//)|(?<=www)\.)", r"\\\1", printable(text))
 
 
 def printable(text: str) -> str:
