@@ -206,7 +206,7 @@ def _reliabilities(values: Sequence[Scalar | int]) -> list[Scalar]:
     checked: list[Scalar] = [Fraction(p) if isinstance(p, Rational) else float(p) for p in values]
     for p in checked:
         if not 0 <= p <= 1:
-            raise UsageError(f"a reliability lies between 0 and 1, {p!r} does not")
+            raise UsageError(f"a reliability lies between 0 and 1, {p} does not")
     return checked
 
 

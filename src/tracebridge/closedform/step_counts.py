@@ -156,7 +156,7 @@ def rational(value: Scalar | int) -> Fraction:
 def _probability(p: Scalar | int) -> Fraction:
     number = rational(p)
     if not 0 <= number <= 1:
-        raise UsageError(f"a probability lies between 0 and 1, {p!r} does not")
+        raise UsageError(f"a probability lies between 0 and 1, {p} does not")
     return number
 
 
