@@ -12,7 +12,7 @@ import click
 from tracebridge.cli.compare_report import comparison_document, show_comparison
 from tracebridge.cli.console import emit, progress_line
 from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of
-from tracebridge.cli.options import common, counting, fit_options, given_fit_options, reading
+from tracebridge.cli.options import common, counting, fit_options, given_fit_options, interval_level, reading
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
 
 if TYPE_CHECKING:
@@ -38,13 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--chain", "chain", metavar="FILE", help="Take the states of this chain.json instead of making them of A and B."
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 1, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Level of each interval by itself.",
-)
+@interval_level
 @click.option(
     "--replicates",
     type=click.IntRange(100, 100_000),

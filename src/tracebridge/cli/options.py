@@ -241,6 +241,17 @@ def model_constants(command: F) -> F:
     )(command)
 
 
+def interval_level(command: F) -> F:
+    """The level of intervals."""
+    return click.option(
+        "--level",
+        type=click.FloatRange(0.5, 1, max_open=True),
+        default=0.95,
+        show_default=True,
+        help="Level of each interval by itself.",
+    )(command)
+
+
 def judging(command: F) -> F:
     """How the data behind a fitted chain judge properties."""
     options = [

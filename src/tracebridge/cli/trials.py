@@ -10,7 +10,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line
 from tracebridge.cli.corpus import Corpus, ended_under, judged_at
-from tracebridge.cli.options import common, fit_options, fitting, reading
+from tracebridge.cli.options import common, fit_options, fitting, interval_level, reading
 from tracebridge.cli.trials_report import show_trials, trials_document
 from tracebridge.errors import NothingToCheckError, UsageError
 
@@ -34,13 +34,7 @@ _MOST_TRIALS = 1_000
     help="Each trial must succeed within this many steps. [default: no limit]",
 )
 @click.option("--max-classes", type=click.IntRange(1, 20), help="At most so many latent classes of tasks. [default: 6]")
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 1, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Level of each interval by itself.",
-)
+@interval_level
 @click.option(
     "--replicates",
     type=click.IntRange(100, 10_000),
