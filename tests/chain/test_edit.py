@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.chain.expanded.random_models import FORMS, random_model
 
 from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector, RewardStructure
 from tracebridge.chain.edit import Redirection, RowChange, edited, parse_redirection, row_changes
+from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.errors import ModelError, UsageError
 
 F = Fraction
@@ -173,3 +176,58 @@ class TestText:
         for text in (":1->" * 2_500, ":1->" * 20_000, ":" * 100_000, "s0:" + "1" * 100_000 + "->s1", "->" * 50_000):
             with pytest.raises((UsageError, ModelError)):
                 parse_redirection(text, example())
+
+
+class TestCopies:
+    """In an expanded chain a category is all of its copies: the chain of the edited model, by its definition."""
+
+    @pytest.mark.parametrize("name", [name for name in FORMS if "classes" not in name])
+    @pytest.mark.parametrize(
+        ("text", "source", "lost", "gained", "share"),
+        [
+            ("a:1/4->b", 0, range(5), 1, 0.25),
+            ("b:1/4->b", 1, range(5), 1, 0.25),
+            ("c->failure:50%->a", 2, [4], 0, 0.5),
+            ("a->b:1/2->success", 0, [1], 3, 0.5),
+            ("b->a:1/2->c", 1, [0], 2, 0.5),
+        ],
+    )
+    def test_every_copy_changes_as_the_model_would(self, name, text, source, lost, gained, share):
+        model = random_model(name, seed=1)
+        structure = ExpandedStructure.of_model(model)
+        chain = structure.chain(model)
+        changed = np.array(model.rows)
+        moved = share * changed[:, :, source, list(lost)]
+        changed[:, :, source, list(lost)] -= moved
+        changed[:, :, source, gained] += moved.sum(axis=-1)
+        expected = structure.chain(replace(model, rows=changed))
+        changes = row_changes(chain, [parse_redirection(text, chain)])
+        assert len(changes) == np.count_nonzero(chain.label("abc"[source]))
+        found = edited(chain, changes)
+        assert found.states == expected.states
+        assert np.allclose(found.transitions.toarray(), expected.transitions.toarray(), rtol=1e-12, atol=1e-15)
+        assert list(found.variables) == list(chain.variables)
+
+    def test_one_copy_may_be_named(self):
+        model = random_model("order2", seed=2)
+        chain = ExpandedStructure.of_model(model).chain(model)
+        (change,) = row_changes(chain, [parse_redirection("a [previous b]:0.5->c", chain)])
+        assert change.state == "a [previous b]"
+        assert change.by["c [previous a]"] > 0
+        assert "c [previous b]" not in change.by
+
+    def test_what_cannot_be_placed_is_refused(self):
+        model = random_model("phases:2", seed=3)
+        rows = np.array(model.rows)
+        rows[:, :, 0, 1] = 0
+        model = replace(model, rows=rows / rows.sum(axis=-1, keepdims=True))
+        chain = ExpandedStructure.of_model(model).chain(model)
+        with pytest.raises(ModelError, match="never goes to 'b', so that it is not known to which of its 2 copies"):
+            row_changes(chain, [parse_redirection("a:0.5->b", chain)])
+        with pytest.raises(ModelError, match="'a' never goes to 'b'"):
+            row_changes(chain, [parse_redirection("a->b:0.5->c", chain)])
+        with pytest.raises(ModelError, match=r"no state 'x' \(states: 'a', 'b', 'c'"):
+            parse_redirection("x:0.5->b", chain)
+        moves = [parse_redirection(text, chain) for text in ("a:0.7->c", "a->c:0.5->success")]
+        with pytest.raises(ModelError, match="more than there is"):
+            row_changes(chain, moves)

@@ -97,9 +97,7 @@ def test_a_prior_weighs_against_the_effective_number_of_runs():
     assert fit.row_counts().unit == runs / 5
     assert fit.counts.n_runs == 3
     assert fit.counts.pass_rate() == Fraction(1, 3)
-    assert (
-        "runs have weights: 3 runs count as 2.273 of equal weight, and rates and rows are weighted means" in fit.notes
-    )
+    assert "runs have weights: 3 count as 2.273 of equal weight, and rates and rows are weighted means" in fit.notes
 
 
 def test_traces_with_weights():

@@ -408,7 +408,7 @@ def test_line_ends_may_have_become_those_of_windows() -> None:
         ),
         ("endrewards\n", "endrewards\n// a note\n", 34, "'// a note' where it would write"),
         ("// A Markov", "// Markov", 2, "undo the edit, or take away the first line (//= tracebridge dtmc ...)"),
-        ("dtmc 1,", "dtmc 2,", 1, "format 2; this version of tracebridge reads format 1"),
+        ("dtmc 1,", "dtmc 3,", 1, "format 3; this version of tracebridge reads formats 1 and 2"),
         ("exact, initial", "about, initial", 1, "was not written by tracebridge"),
         ('endrewards\n\nrewards "none"', 'endrewards\nrewards "none"', 38, "where it would write ''"),
         ('"gave up"\n', '"\\u{110000}"\n', 16, "a character that does not exist"),

@@ -2,6 +2,9 @@
 
 A change of one row is ``(dQ, dR)``, the change of each of its probabilities, which sum to zero. Exits may change like
 any other transition: a fallback that rescues failed calls takes from failure and gives to success.
+
+In an expanded chain the name of a category means all of its copies: each of their rows changes, and what is sent to a
+category goes to the copies of it that the row leads to anyway, in their proportions, as a step there would.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.chain.estimate import parse_fraction
+from tracebridge.chain.expanded.copies import category_copies
 from tracebridge.chain.rational import RationalMatrix
 from tracebridge.errors import Location, ModelError, Problem, UsageError
 
@@ -61,9 +65,9 @@ class Redirection:
     """A share of a state's transitions goes to ``target`` instead.
 
     Attributes:
-        state: where the transitions start.
+        state: where the transitions start: a state, or a category for all of its copies.
         share: of the probability that is redirected, 0 to 1.
-        target: a state or outcome.
+        target: a state, a category or an outcome.
         successor: the only successor whose probability is taken from; None takes the share of every one.
     """
 
@@ -84,15 +88,16 @@ def parse_redirection(text: str, chain: MarkovChain) -> Redirection:
     """Read ``STATE:SHARE->TARGET``, or ``STATE->SUCCESSOR:SHARE->TARGET`` to redirect only what goes to one successor.
 
     The share is a decimal, a fraction or a percentage: ``tool_error:0.3->fallback``, ``plan->failure:50%->plan``. Names
-    of states may contain colons and arrows; only readings whose names are states count.
+    of states may contain colons and arrows; only readings whose names are states or categories count.
 
     Raises:
         UsageError: for a text of another form, a share outside 0..1, or a text that can be read in two ways.
-        ModelError: for a name that is no state of the chain.
+        ModelError: for a name that is no state or category of the chain.
     """
     if len(text) > _LONGEST_TEXT:
         raise UsageError(f"a redirection of {len(text)} characters is too long (at most {_LONGEST_TEXT})")
-    states = set(chain.states)
+    known = [*category_copies(chain), *chain.states]
+    states = set(known)
     readings: list[Redirection] = []
     unknown: list[str] = []
     for match in _SHARE.finditer(text):
@@ -108,47 +113,83 @@ def parse_redirection(text: str, chain: MarkovChain) -> Redirection:
     if readings:
         return readings[0]
     if unknown:
-        raise ModelError(_no_state(unknown[0], chain.states))
+        raise ModelError(_no_state(unknown[0], known))
     raise UsageError(f"a redirection is STATE:SHARE->TARGET, such as tool_error:0.3->fallback, not {text!r}")
 
 
 def row_changes(chain: MarkovChain, redirections: Iterable[Redirection]) -> tuple[RowChange, ...]:
     """The changes that redirections mean together, one a state, in the order of the chain.
 
-    Every share is of the row as it is in ``chain``, so that the order of the redirections does not matter.
+    A category means all of its copies. Every share is of the row as it is in ``chain``, so that the order of the
+    redirections does not matter.
 
     Raises:
-        ModelError: for a name that is no state, an absorbing state, or shares of one transition that exceed 1 together.
+        ModelError: for a name that is no state or category, an absorbing state, shares of one transition that exceed 1
+            together, or a copy that never goes to the target category, so that it is not known to which copy it would.
         UsageError: for a share outside 0..1.
     """
+    copies = {name: positions.tolist() for name, positions in category_copies(chain).items()}
     taken: dict[int, dict[int, Fraction]] = {}
     changes: dict[int, dict[int, Fraction]] = {}
     for redirection in redirections:
         if not 0 <= redirection.share <= 1:
             raise UsageError(f"{redirection}: the share lies between 0 and 1")
-        i, target = _index(chain, redirection.state), _index(chain, redirection.target)
-        row = _exact_row(chain, i)
+        sources, targets = _members(chain, copies, redirection.state), _members(chain, copies, redirection.target)
+        taken_from = None
         if redirection.successor is not None:
-            successor = _index(chain, redirection.successor)
-            if successor not in row:
-                raise ModelError(f"{redirection}: {redirection.state!r} never goes to {redirection.successor!r}")
-            row = {successor: row[successor]}
-        change = changes.setdefault(i, {})
-        for successor, probability in row.items():
-            shares = taken.setdefault(i, {})
-            shares[successor] = shares.get(successor, Fraction(0)) + redirection.share
-            if shares[successor] > 1:
-                raise ModelError(
-                    f"{redirection}: together {shares[successor]} of what goes from {redirection.state!r} to "
-                    f"{chain.states[successor]!r} would be redirected, which is more than there is"
-                )
-            moved = redirection.share * probability
-            change[successor] = change.get(successor, Fraction(0)) - moved
-            change[target] = change.get(target, Fraction(0)) + moved
+            taken_from = set(_members(chain, copies, redirection.successor))
+        found = False
+        for i in sources:
+            row = _exact_row(chain, i)
+            losing = {j: p for j, p in row.items() if taken_from is None or j in taken_from}
+            if not losing:
+                continue
+            found = True
+            gaining = _arrivals(row, targets, redirection, chain.states[i])
+            change, shares = changes.setdefault(i, {}), taken.setdefault(i, {})
+            for successor, probability in losing.items():
+                shares[successor] = shares.get(successor, Fraction(0)) + redirection.share
+                if shares[successor] > 1:
+                    raise ModelError(
+                        f"{redirection}: together {shares[successor]} of what goes from {chain.states[i]!r} to "
+                        f"{chain.states[successor]!r} would be redirected, which is more than there is"
+                    )
+                change[successor] = change.get(successor, Fraction(0)) - redirection.share * probability
+            moved = redirection.share * sum(losing.values(), Fraction(0))
+            for target, part in gaining.items():
+                change[target] = change.get(target, Fraction(0)) + part * moved
+        if not found:
+            raise ModelError(f"{redirection}: {redirection.state!r} never goes to {redirection.successor!r}")
     return tuple(
         RowChange(state=chain.states[i], by={chain.states[j]: value for j, value in sorted(change.items())})
         for i, change in sorted(changes.items())
     )
+
+
+def _members(chain: MarkovChain, copies: Mapping[str, list[int]], name: str) -> list[int]:
+    """The states that a name means."""
+    if name in copies:
+        return copies[name]
+    try:
+        return [chain.index(name)]
+    except ModelError:
+        raise ModelError(_no_state(name, [*copies, *chain.states])) from None
+
+
+def _arrivals(
+    row: Mapping[int, Fraction], targets: list[int], redirection: Redirection, state: str
+) -> dict[int, Fraction]:
+    """The parts of what is sent to a target that arrive in each of its states."""
+    if len(targets) == 1:
+        return {targets[0]: Fraction(1)}
+    weights = {j: row[j] for j in targets if j in row}
+    if not weights:
+        raise ModelError(
+            f"{redirection}: {state!r} never goes to {redirection.target!r}, so that it is not known to which of its "
+            f"{len(targets)} copies it would"
+        )
+    total = sum(weights.values(), Fraction(0))
+    return {j: weight / total for j, weight in weights.items()}
 
 
 # ---------------------------------------------------------------- applying them

@@ -57,6 +57,10 @@ def run_notes(counts: TransitionCounts, rows: RowCounts, policy: CensoringPolicy
     if unseen:
         notes.append(f"states without a step in the runs that count are not in the chain: {_listed(unseen)}")
     m = len(rows.states)
+    if not m:
+        notes.append(
+            "no run that counts has a step: every run ends where it starts, and the chain is the pass rate alone"
+        )
     exits = np.asarray(rows.counts[:, [m, m + 1]].sum(axis=0)).ravel() + rows.starts[m:]
     notes += [
         f"no run ended in {end}" for end, seen in zip(("success", "failure"), exits.tolist(), strict=True) if not seen
@@ -82,7 +86,7 @@ def option_notes(
         )
     if weighted is not None:
         notes.append(
-            f"runs have weights: {weighted.counts.n_runs} runs count as {float(weighted.effective_runs):.4g} of equal "
+            f"runs have weights: {weighted.counts.n_runs} count as {float(weighted.effective_runs):.4g} of equal "
             "weight, and rates and rows are weighted means"
         )
     if start == "smoothed":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracebridge.chain.expanded.copies import category_copies
 from tracebridge.traces.model import Outcome, Step, Trace
 
 if TYPE_CHECKING:
@@ -48,15 +49,21 @@ def sample_paths(chain: MarkovChain, n_runs: int, *, seed: int = 0, max_steps: i
 def sample_traces(chain: MarkovChain, n_runs: int, *, seed: int = 0, max_steps: int = 10_000) -> list[Trace]:
     """The same runs as traces: steps named after transient states, the outcome after the absorber's label.
 
+    A state that remembers more than the category of its step is named after the category.
+
     A run that ends in an absorber labelled neither ``success`` nor ``failure``, or is not absorbed, is censored.
     """
     paths = sample_paths(chain, n_runs, seed=seed, max_steps=max_steps)
     absorbing = chain.absorbing
     success = chain.label("success") if chain.has_label("success") else np.zeros(chain.n_states, dtype=np.bool_)
     failure = chain.label("failure") if chain.has_label("failure") else np.zeros(chain.n_states, dtype=np.bool_)
+    names = list(chain.states)
+    for category, copies in category_copies(chain).items():
+        for i in copies.tolist():
+            names[i] = category
     traces = []
     for run, path in enumerate(paths):
-        steps = tuple(Step(name=chain.states[i]) for i in path[~absorbing[path]].tolist())
+        steps = tuple(Step(name=names[i]) for i in path[~absorbing[path]].tolist())
         end = int(path[-1])
         if absorbing[end] and success[end]:
             outcome, termination = Outcome.SUCCESS, None

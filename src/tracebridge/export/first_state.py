@@ -72,17 +72,20 @@ from tracebridge.pctl.rewrite import rewrite
 from tracebridge.pctl.trampoline import Recursion, run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tracebridge.pctl.ast import Node
 
 _ONE = Number(Fraction(1), integer=True)
 _ASKING = (*get_args(Operator), Filter)
 
 
-def from_first_state(formula: Formula, start: Label) -> Formula:
+def from_first_state(formula: Formula, start: Label, variables: Collection[str] = ()) -> Formula:
     """The formula whose value in the added first state is the mean of the formula's values where runs start.
 
     Args:
         formula: in the names of the file. start: the label that holds in the added state alone.
+        variables: those of the model file, which are different from state to state.
 
     Raises:
         UnsupportedError: no formula says it; with the reason.
@@ -94,20 +97,26 @@ def from_first_state(formula: Formula, start: Label) -> Formula:
         return replace(node, states=_guarded(Unary("!", start), node.states or Truth(True)))
 
     guarded = rewrite(formula, without_added_state)
-    return run(_Shift(guarded, start).formula(guarded))
+    return run(_Shift(guarded, start, variables).formula(guarded))
 
 
 class _Shift:
     """The formula one step later, from the top down to the operators."""
 
-    def __init__(self, formula: Formula, start: Label) -> None:
+    def __init__(self, formula: Formula, start: Label, variables: Collection[str]) -> None:
         self._start = start
+        self._variables = variables
         self._asking: set[int] = set()  # the nodes that have an operator or a filter at or below them
-        self._local: set[int] = set()  # the nodes that have a label, which is different from state to state
+        self._local: set[int] = (
+            set()
+        )  # the nodes that have a label or a variable, which is different from state to state
         for node in reversed(list(walk(formula))):
-            for found, kinds in ((self._asking, _ASKING), (self._local, (Label,))):
-                if isinstance(node, kinds) or any(id(child) in found for child in children(node)):
+            for found, is_one in ((self._asking, isinstance(node, _ASKING)), (self._local, self._is_local(node))):
+                if is_one or any(id(child) in found for child in children(node)):
                     found.add(id(node))
+
+    def _is_local(self, node: Node) -> bool:
+        return isinstance(node, Label) or (isinstance(node, Identifier) and node.name in self._variables)
 
     def formula(self, formula: Formula) -> Recursion[Formula]:
         if isinstance(formula, _ASKING):
@@ -128,6 +137,8 @@ class _Shift:
                 for argument in formula.arguments:
                     arguments.append((yield self.formula(argument)))
                 return replace(formula, arguments=tuple(arguments))
+            case Identifier() if self._is_local(formula):
+                raise UnsupportedError(f"the variable {formula.name} has a value of its own in the added state")
             case _:
                 return formula
 

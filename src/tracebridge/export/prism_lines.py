@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar
 
 from tracebridge.chain.markov import IMPLICIT_LABELS
 from tracebridge.errors import Location, Problem
-from tracebridge.export.prism import FORMAT_VERSION, MARKER, command_line, reward_line
+from tracebridge.export.prism import command_line
 from tracebridge.export.prism_numbers import (
     UNDO,
     Distribution,
@@ -25,6 +27,7 @@ from tracebridge.export.prism_numbers import (
     read_reward_denominator,
     reject,
 )
+from tracebridge.export.prism_text import FORMAT_VERSION, MARKER, VARIABLES_VERSION, reward_line
 
 _MAX_PROBLEMS = 20
 
@@ -39,10 +42,18 @@ _BRANCH = re.compile(rf"({_NUMBER}):\(s'=({_INTEGER})\)")
 _LABEL = re.compile(
     rf'label "[A-Za-z0-9_]+" = ([^;]*);  // (?:(label|state) {_NAME}|the added first state|the states that it leads to)'
 )
-_RUN = re.compile(rf"s>=({_INTEGER}) & s<=({_INTEGER})|s=({_INTEGER})")
 _REWARDS = re.compile(rf'rewards "[A-Za-z0-9_]+"  // {_NAME}, state (float|{_INTEGER}), action (float|none|{_INTEGER})')
-_REWARD_ITEM = re.compile(rf"  (\[\] )?s=({_INTEGER}) : ({_NUMBER});")
 _NO_REWARDS = "  true : 0;"
+
+
+@cache
+def _run(subject: str) -> re.Pattern[str]:
+    return re.compile(rf"{subject}>=({_INTEGER}) & {subject}<=({_INTEGER})|{subject}=({_INTEGER})")
+
+
+@cache
+def _reward_of(subject: str) -> re.Pattern[str]:
+    return re.compile(rf"  (\[\] )?{subject}=({_INTEGER}) : ({_NUMBER});")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +108,9 @@ class PrismLines:
             rewards speak of, with its line.
     """
 
+    version: ClassVar[int] = FORMAT_VERSION
+    subject: ClassVar[str] = "s"  # the variable that labels and rewards speak of
+
     path: str | None
     line: int = 0
     exact_transitions: bool = False
@@ -150,8 +164,9 @@ class PrismLines:
         match = _FIRST_LINE.fullmatch(line)
         if match is None:
             reject("this text was not written by tracebridge", "without this line Storm or PRISM can read it")
-        if match[1] != str(FORMAT_VERSION):
-            reject(f"this text has format {match[1]}; this version of tracebridge reads format {FORMAT_VERSION}")
+        if match[1] != str(self.version):
+            known = f"{FORMAT_VERSION} and {VARIABLES_VERSION}"
+            reject(f"this text has format {match[1]}; this version of tracebridge reads formats {known}")
         self.exact_transitions, self.exact_initial = match[2] == "exact", match[3] == "exact"
 
     # ------------------------------------------------------------ the module
@@ -218,7 +233,7 @@ class PrismLines:
             reject(f"{name!r} cannot be given as a label", "init and deadlock follow from the chain")
         if name in self.labels:
             reject(f"the label {name!r} is defined already, on line {self.labels[name].line}")
-        runs = [(first or only, last or only) for first, last, only in _RUN.findall(match[1])]
+        runs = [(first or only, last or only) for first, last, only in _run(self.subject).findall(match[1])]
         positions = [(read_position(first), self._mentioned(last)) for first, last in runs]
         self.labels[name] = LabelRuns(line=self.line, runs=positions)
 
@@ -246,9 +261,9 @@ class PrismLines:
             return line
         if line == _NO_REWARDS:
             return line
-        match = _REWARD_ITEM.fullmatch(line)
+        match = _reward_of(self.subject).fullmatch(line)
         if match is None:
-            reject(f"{line[:80]!r} is no reward of the form 's=i : number;' or '[] s=i : number;'")
+            reject(f"{line[:80]!r} is no reward of the form '{self.subject}=i : number;', or '[] ' before it")
         is_action = match[1] is not None
         values = items.action if is_action else items.state
         denominator = items.action_denominator if is_action else items.state_denominator
@@ -256,10 +271,12 @@ class PrismLines:
             reject(f"an action reward, but line {items.line} says that the structure has none")
         state = self._mentioned(match[2])
         if state in values:
-            reject(f"a second reward of s={state} in the structure of line {items.line}; write their sum once")
+            reject(
+                f"a second reward of {self.subject}={state} in the structure of line {items.line}; write their sum once"
+            )
         value = read_double(match[3]) if denominator is None else read_reward(match[3], denominator, items.line)
         values[state] = value
-        return reward_line(state, number_text(value, denominator), action=is_action)
+        return reward_line(state, number_text(value, denominator), self.subject, action=is_action)
 
     def _mentioned(self, digits: str) -> int:
         position = read_position(digits)

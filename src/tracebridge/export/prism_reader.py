@@ -17,9 +17,12 @@ from scipy.sparse import csr_array
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.errors import ModelError, Problem
-from tracebridge.export.prism import MARKER, format_prism
+from tracebridge.export.prism import format_prism
 from tracebridge.export.prism_lines import PrismLines, RewardItems
 from tracebridge.export.prism_numbers import UNDO
+from tracebridge.export.prism_text import MARKER, VARIABLES_VERSION
+from tracebridge.export.prism_variable_lines import VariableLines
+from tracebridge.export.prism_variables_reader import chain_with_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +42,10 @@ def is_own_prism(text: str) -> bool:
 
 
 def read_own_prism(text: str, *, path: str | None = None) -> MarkovChain:
-    """The chain that `format_prism` wrote as this text: equal in every name, number and order, without variables.
+    """The chain that `format_prism` wrote as this text: equal in every name, number, order and variable.
 
-    The order of branches and the denominators in a row may have been changed by hand: they are read as what they are.
+    In a file of the one variable ``s`` the order of branches and the denominators in a row may have been changed by
+    hand: they are read as what they are.
 
     Args:
         text: the text; its line ends may have become CRLF, and blank lines at its end do not matter.
@@ -52,17 +56,20 @@ def read_own_prism(text: str, *, path: str | None = None) -> MarkovChain:
             chain breaks an invariant; with the line of each problem.
     """
     found = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    lines = PrismLines(path=path)
+    has_variables = text.startswith(f"{MARKER} {VARIABLES_VERSION},")
+    lines = VariableLines(path=path) if has_variables else PrismLines(path=path)
     spelled = []
     for line in found:
         spelled.append(lines.take(line))
         if lines.line == 1 and lines.problems:
             break  # none of ours: nothing else would make sense
-    problems = lines.problems or list(_problems(lines))
+    problems = lines.problems
+    if not problems and not isinstance(lines, VariableLines):
+        problems = list(_problems(lines))
     if problems:
         raise ModelError(problems)
     try:
-        chain = _chain(lines)
+        chain = chain_with_variables(lines) if isinstance(lines, VariableLines) else _chain(lines)
     except ModelError as error:
         located = (replace(problem, location=replace(problem.location, path=path)) for problem in error.problems)
         raise ModelError(located) from error

@@ -16,6 +16,7 @@ from tracebridge.export.first_state import from_first_state
 from tracebridge.export.names import identifier_of
 from tracebridge.export.property_mark import mark, refuse_rewritten
 from tracebridge.export.single_start import added_state
+from tracebridge.export.variable_layout import variable_layout
 from tracebridge.pctl.ast import (
     Constant,
     CumulativeReward,
@@ -45,23 +46,23 @@ from tracebridge.pctl.references import expand_labels, free_identifiers, structu
 from tracebridge.pctl.rewrite import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.export.single_start import AddedState
+    from tracebridge.export.variable_layout import VariableLayout
 
 _Item = TypeVar("_Item", Constant, Property)
-_VARIABLE = "s"  # of the model file, which a constant may not be called
 
 
 def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
     """The properties of ``file`` for the model that `format_prism` writes of ``chain``.
 
     The value of every top-level operator in the initial state of that model is the mean of its values under the initial
-    distribution of ``chain``. Label definitions and references to properties are expanded; constants stay, and those of
-    the model become numbers. The first line marks the file (`is_rewritten`), a comment below it says what was done, and
-    one before each property that changed shows it as it was. A property that the added state makes unaskable becomes a
-    comment.
+    distribution of ``chain``. Label definitions and references to properties are expanded; constants stay, those of the
+    model become numbers, and the variables of an expanded chain are those of the file. The first line marks the file
+    (`is_rewritten`), a comment below it says what was done, and one before each property that changed shows it as it
+    was. A property that the added state makes unaskable becomes a comment.
 
     Raises:
         PropertyError: the file is a rewritten one itself; or properties name labels, reward structures or variables
@@ -70,11 +71,15 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
     refuse_rewritten(file)
     expanded = expand_labels(file, model_labels=chain.label_names())
     declared = {constant.name for constant in file.constants}
-    problems = [problem for entry in expanded.properties for problem in _unknown_names(entry, chain, declared, file)]
+    layout = variable_layout(chain)
+    problems = [
+        problem for entry in expanded.properties for problem in _unknown_names(entry, chain, declared, file, layout)
+    ]
     if problems:
         raise PropertyError(problems)
     added = added_state(chain)
-    spelling = _Spelling(file, chain, added)
+    variables = ("s",) if layout is None else layout.variables
+    spelling = _Spelling(file, chain, added, variables)
     properties: list[Property] = []
     remarks: tuple[str, ...] = ()  # of properties left out, for the next one
     for original, entry in zip(file.properties, expanded.properties, strict=True):
@@ -82,7 +87,7 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
         comments = (*remarks, *entry.comments)
         if added is not None:
             try:
-                formula = from_first_state(formula, Label(added.label))
+                formula = from_first_state(formula, Label(added.label), variables)
             except UnsupportedError as reason:
                 remarks = (*comments, f"cannot be asked in this model: {reason}", *_as_comment(original))
                 continue
@@ -104,8 +109,21 @@ def rewrite_for_export(file: PropertyFile, chain: MarkovChain) -> PropertyFile:
     return _with_header(rewritten, list(_explanation(added)))
 
 
-def _unknown_names(entry: Property, chain: MarkovChain, declared: set[str], file: PropertyFile) -> Iterator[Problem]:
+def _unknown_names(
+    entry: Property, chain: MarkovChain, declared: set[str], file: PropertyFile, layout: VariableLayout | None
+) -> Iterator[Problem]:
     for node in walk(entry.formula):
+        if (
+            isinstance(node, Label)
+            and layout is not None
+            and node.name in chain.states
+            and node.name not in chain.labels
+        ):
+            yield Problem(
+                location=_place(node.span, file.path),
+                message=f'the model file has no label for the single state "{node.name}"',
+                hint=f"write the label of its category, or a condition on {', '.join(layout.variables)}",
+            )
         if isinstance(node, Label) and not chain.has_label(node.name):
             try:
                 chain.label(node.name)
@@ -117,7 +135,8 @@ def _unknown_names(entry: Property, chain: MarkovChain, declared: set[str], file
                 hint = f"known reward structures: {known}"
                 yield Problem(location=_place(node.span, file.path), message=message, hint=hint)
     for name in free_identifiers(entry.formula):
-        if name.name not in declared and name.name not in chain.constants:
+        is_variable = layout is not None and name.name in layout.variables
+        if name.name not in declared and name.name not in chain.constants and not is_variable:
             known = "the model file has no variable" if name.name in chain.variables else "unknown name"
             hint = "write a label that holds in the states that are meant"
             yield Problem(location=_place(name.span, file.path), message=f"{known} {name.name}", hint=hint)
@@ -147,7 +166,9 @@ def _place(span: Span | None, path: str | None) -> Location:
 class _Spelling:
     """From the user's names to the identifiers of the model file."""
 
-    def __init__(self, file: PropertyFile, chain: MarkovChain, added: AddedState | None) -> None:
+    def __init__(
+        self, file: PropertyFile, chain: MarkovChain, added: AddedState | None, variables: Collection[str]
+    ) -> None:
         self._labels = {name: identifier_of(name) for name in [*chain.labels, *chain.states]}
         if added is not None:
             self._labels.setdefault("init", added.initial_label)
@@ -163,11 +184,13 @@ class _Spelling:
             if isinstance(node, Quantile)
             for variable in node.variables
         }
-        if _VARIABLE in words:
-            new = f"{_VARIABLE}_"
-            while new in words:
-                new += "_"
-            self._renamed = {_VARIABLE: new}
+        for variable in variables:  # of the model file, which a constant may not be called
+            if variable in words:
+                new = f"{variable}_"
+                while new in words or new in variables:
+                    new += "_"
+                self._renamed[variable] = new
+                words.add(new)
 
     def formula(self, node: Formula) -> Formula:
         """One node in the spelling of the file; an unnamed reward structure gets its name, which Storm insists on."""

@@ -33,7 +33,8 @@ def restore_chain(built: MarkovChain, text: str, *, path: str | None = None) -> 
     doubles, the two may differ by `DOUBLE_TOLERANCE`, relative.
 
     Args:
-        built: the tool's chain; its states are called ``s=<value>``. text: the model text. path: for messages.
+        built: the tool's chain; its states are called by their variables, ``s=<value>`` or those of an expanded chain,
+            such as ``category=<value>,step=<value>``. text: the model text. path: for messages.
 
     Returns:
         The exported chain; ``built`` itself where the text was not written by tracebridge.
@@ -52,7 +53,8 @@ def restore_chain(built: MarkovChain, text: str, *, path: str | None = None) -> 
 
 
 def _differences(built: MarkovChain, written: MarkovChain) -> Iterator[str]:
-    position = {f"s={i}": i for i in np.flatnonzero(written.reachable_states()).tolist()}
+    names = _names(written)
+    position = {names[i]: i for i in np.flatnonzero(written.reachable_states()).tolist()}
     odd = sorted(position.keys() ^ set(built.states), key=lambda name: (len(name), name))
     if odd:
         yield f"only one of them has {', '.join(odd[:5])}"
@@ -63,7 +65,8 @@ def _differences(built: MarkovChain, written: MarkovChain) -> Iterator[str]:
             yield f"the commands of {name} differ"
     if not np.array_equal(built.initial > 0, written.initial[order] > 0):
         yield "the initial states differ"
-    for label in written.label_names():
+    # With variables, single states have no label in the file.
+    for label in written.labels if written.variables else written.label_names():
         if label not in IMPLICIT_LABELS and not (
             built.has_label(label) and np.array_equal(built.label(label), written.label(label)[order])
         ):
@@ -71,6 +74,14 @@ def _differences(built: MarkovChain, written: MarkovChain) -> Iterator[str]:
     for name, structure in written.rewards.items():
         if name not in built.rewards or not _same_rewards(built.rewards[name], structure, order):
             yield f'the reward structure "{name}" differs'
+
+
+def _names(written: MarkovChain) -> list[str]:
+    """What a tool calls the states of a chain that a file says."""
+    if not written.variables:
+        return [f"s={i}" for i in range(written.n_states)]
+    columns = np.stack(list(written.variables.values()), axis=1).tolist()
+    return [",".join(f"{name}={x}" for name, x in zip(written.variables, row, strict=True)) for row in columns]
 
 
 def _row(chain: MarkovChain, i: int) -> dict[int, Fraction] | dict[int, float]:

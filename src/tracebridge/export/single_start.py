@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, vstack
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.export.names import identifier_of, unused_identifier
+from tracebridge.export.variable_layout import variable_layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +51,10 @@ def single_start(chain: MarkovChain) -> MarkovChain:
     """The chain as a file says it: states, labels and rewards called by their identifiers, and one initial state.
 
     States keep their positions; an added first state comes last and is called by its label. Rational where the
-    transitions of ``chain`` are.
+    transitions of ``chain`` are. It has the variables that the file has beside ``s``.
     """
+    layout = variable_layout(chain)
+    variables = {} if layout is None else dict(zip(layout.variables, layout.columns.T, strict=True))
     added = added_state(chain)
     n = chain.n_states
     states = [identifier_of(name) for name in chain.states]
@@ -66,6 +69,9 @@ def single_start(chain: MarkovChain) -> MarkovChain:
         labels[added.initial_label] = np.append(chain.initial > 0, False)
         transitions = _with_first_row(chain)
         rewards = {name: _with_nothing_first(structure) for name, structure in rewards.items()}
+        if layout is not None:
+            first = zip(variables.items(), layout.added_values, strict=True)
+            variables = {name: np.append(values, value) for (name, values), value in first}
     initial = RationalVector(np.eye(1, len(states), start, dtype=np.int64)[0], 1)
     return MarkovChain(
         states=tuple(states),
@@ -73,6 +79,7 @@ def single_start(chain: MarkovChain) -> MarkovChain:
         initial=initial,  # type: ignore[arg-type]  # the constructor takes a RationalVector too
         labels=labels,
         rewards=rewards,
+        variables=variables,
     )
 
 
