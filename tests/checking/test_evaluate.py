@@ -252,6 +252,11 @@ def test_a_label_at_the_start_needs_all_start_states():
     assert run('"c"', values)[0].verdict is Verdict.VIOLATED
     assert run('"a"', values)[0].verdict is Verdict.UNDECIDED
     assert run('"init"', values)[0].verdict is Verdict.SATISFIED
+    assert run('"a" | "b"', values)[0].verdict is Verdict.SATISFIED
+    assert run('"a" & "b"', values)[0].verdict is Verdict.VIOLATED
+    assert run('"a" <=> !"b"', values)[0].verdict is Verdict.SATISFIED
+    assert run('"early" ? "a" : "c"', values)[0].verdict is Verdict.UNDECIDED
+    assert run('"a" | "b" | P>=1 [ F "c" ]', values)[0].verdict is Verdict.SATISFIED
 
 
 def test_conditionals_and_functions():

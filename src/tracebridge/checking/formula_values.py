@@ -47,10 +47,23 @@ class FormulaValues(ABC, Generic[Numbers, Other]):
         Raises:
             PropertyError: it does not fit the chain. EngineError: the engine failed, or a filter is over no state.
         """
+        about_states: set[int] = set()
         for node, nested in reversed(list(evaluated_parts(formula))):  # parts before what they are parts of
             if id(node) not in self.values:
                 self.values[id(node)] = self._value(node, nested=nested)
+            if _is_about_states(node, about_states):
+                about_states.add(id(node))
+                self.values[id(node)] = self._at_start_as_in_states(self.values[id(node)])
         return self.values[id(formula)]
+
+    def _at_start_as_in_states(self, value: Truths | Numbers | Other) -> Truths | Numbers | Other:
+        """What says something of states alone, such as ``"a" | "b"``, holds at the start if every start state has it.
+
+        From its parts that does not follow: neither of them need hold in all start states.
+        """
+        if not isinstance(value, Truths) or value.surely.size != self.n + 1 or not value.certain:
+            return value
+        return self._of_states(value.states.surely.reshape(self.n))
 
     def lone_number(self, formula: ast.Formula) -> Numbers | None:
         """The number that a formula is, or that a lone comparison is about; None without one."""
@@ -197,3 +210,10 @@ class FormulaValues(ABC, Generic[Numbers, Other]):
         if self._is_number(then) and self._is_number(otherwise):
             return self._chosen(test, then, otherwise)
         raise PropertyError(f"the two branches differ in type: {format_formula(node)}")
+
+
+def _is_about_states(node: ast.Formula, known: set[int]) -> bool:
+    """Whether a formula has no operator in it, given which of its parts have none."""
+    if isinstance(node, ast.Operator | ast.Filter):
+        return False
+    return all(id(part) in known for part in ast.children(node))
