@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         RationalVector,
         RewardStructure,
         TransitionCounts,
-        fit_chain,
         fit_counts,
         sample_traces,
     )
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     )
     from tracebridge.errors import TracebridgeError
     from tracebridge.inference import Certificate, certify, property_uncertainty
+    from tracebridge.inference.expanded.modelling import fit_chain
     from tracebridge.inference.judgement import judge
     from tracebridge.pctl import format_properties, parse_properties, read_properties
     from tracebridge.pipeline import Assessment, assess
@@ -61,7 +61,6 @@ _HOME = {
         "RationalVector",
         "RewardStructure",
         "TransitionCounts",
-        "fit_chain",
         "fit_counts",
         "sample_traces",
     ),
@@ -83,6 +82,7 @@ _HOME = {
     "tracebridge.agreement": ("Agreement", "compare"),
     "tracebridge.errors": ("TracebridgeError",),
     "tracebridge.inference": ("Certificate", "certify", "property_uncertainty"),
+    "tracebridge.inference.expanded.modelling": ("fit_chain",),
     "tracebridge.inference.judgement": ("judge",),
     "tracebridge.pctl": ("format_properties", "parse_properties", "read_properties"),
     "tracebridge.pipeline": ("Assessment", "assess"),

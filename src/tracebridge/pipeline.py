@@ -11,6 +11,8 @@ from typing import Any
 
 from tracebridge.agreement import Agreement, compare
 from tracebridge.chain import ChainFit, LengthCounts, document_text, fit_chain
+from tracebridge.chain.expanded.fit import ExpandedFit
+from tracebridge.chain.expanded.naming import VARIABLES
 from tracebridge.checking import ENGINE_NAMES, iter_check
 from tracebridge.errors import Location, NothingToCheckError, PropertyError, UsageError
 from tracebridge.export import format_prism, is_rewritten, rewrite_for_export
@@ -24,9 +26,15 @@ from tracebridge.inference import (
     second_opinions,
 )
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
-from tracebridge.inference.certificate import NOT_CERTIFIED
+from tracebridge.inference.expanded.certificate import ModelCertificate
+from tracebridge.inference.expanded.ladder import Ladder
+from tracebridge.inference.expanded.modelling import FittedModel, fit_named, is_first_order
+from tracebridge.inference.expanded.posterior import FitDraws
+from tracebridge.inference.expanded.scope import required_scope
+from tracebridge.inference.expanded.standing import standings
 from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
 from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undecided
+from tracebridge.inference.planning import Plan
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
 from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, varying_covariates
@@ -44,6 +52,7 @@ from tracebridge.report import (
 )
 from tracebridge.report.figures import HORIZON_GAP
 from tracebridge.resources import packaged
+from tracebridge.states.model_form import FIRST_ORDER
 from tracebridge.traces import Trace, TraceTally, open_traces
 
 #: Told what is being done, so that a caller can show it.
@@ -61,7 +70,8 @@ class FittedCorpus:
     """A fit and what was read for it.
 
     Attributes:
-        fit: the fitted chain. corpus: counts of the corpus, its files, and what was skipped, as JSON values.
+        fit: the fitted chain, of first order.
+        corpus: counts of the corpus, its files, and what was skipped, as JSON values.
         traces: the runs once more; every iteration reads the files again, unless they can be read only once.
     """
 
@@ -75,7 +85,8 @@ class Assessment:
     """What `assess` found.
 
     Attributes:
-        fitted: the fit and its corpus. findings: everything. folder: where the files are, None if nothing was written.
+        fitted: the first-order fit and its corpus. findings: everything.
+        folder: where the files are, None if nothing was written.
         document: the findings as JSON values, which is also what results.json holds.
     """
 
@@ -95,9 +106,14 @@ class Assessment:
         return tuple(each.agreement for each in self.findings.properties)
 
     @property
-    def certificate(self) -> Certificate | str:
+    def certificate(self) -> Certificate | ModelCertificate | str:
         """Whether the runs are those of such a chain, or why that was not tested."""
         return self.findings.certificate
+
+    @property
+    def ladder(self) -> Ladder | None:
+        """How the form of the chain was found, if that was asked for."""
+        return self.findings.ladder
 
     @property
     def exit_code(self) -> int:
@@ -150,6 +166,7 @@ def assess(
     *,
     output: str | Path | None = None,
     force: bool = False,
+    model: str = FIRST_ORDER,
     engines: Sequence[str] = ("closed-form", "storm"),
     exact: bool = False,
     constants: Mapping[str, Fraction | bool] | None = None,
@@ -169,6 +186,7 @@ def assess(
         paths: trace files, folders or patterns. properties: a property file; the packaged reliability.props by default.
         output: folder for chain.json, model.prism, the property files, results.json and summary.md; nothing is written
             without one. force: also into a non-empty folder that is not ours.
+        model: what a state remembers, see `parse_model`; or ``auto``, which climbs the ladder and takes what passes.
         engines, exact, constants, time_limit: see `check`. options: see `fit_files`.
         seed: of everything that is drawn.
         draws: of the posterior, for intervals, P(satisfied | data) and properties with ``credible``. resamples: of the
@@ -188,7 +206,8 @@ def assess(
             "these properties were rewritten for an exported model; give the ones that they were written from",
             location=Location(path=file.path),
         )
-    resolved = resolve_constants(file, constants or {})
+    plain = is_first_order(model)
+    resolved = resolve_constants(file, constants or {}, variables=() if plain else VARIABLES)
     if not resolved.properties:
         raise NothingToCheckError(f"{file.path} holds no property")
     folder = (
@@ -196,10 +215,14 @@ def assess(
     )
     progress("reading traces and fitting the chain")
     fitted = fit_files(paths, propositions=propositions_of(resolved), keep=True, **options)
-    agreements = _checked(fitted.fit, resolved, engines, exact=exact, time_limit=time_limit, progress=progress)
+    richer = None
+    if not plain:
+        richer = fit_named(fitted.fit, fitted.traces, model, replicates=replicates, seed=seed, progress=progress)
+    fit = fitted.fit if richer is None else richer.fit
+    agreements = _checked(fit, resolved, engines, exact=exact, time_limit=time_limit, progress=progress)
     versions = {ENGINE_NAMES[name]: engine_version(name) for name in engines}
-    findings = _judged(fitted, resolved, agreements, effort, engines=versions, exact=exact, progress=progress)
-    texts = _texts(fitted.fit, file, resolved)
+    findings = _judged(fitted, richer, resolved, agreements, effort, engines=versions, exact=exact, progress=progress)
+    texts = _texts(fit, file, resolved)
     texts["summary.md"] = summary_markdown(findings)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(texts.items())}
     document = results_document(findings, files=hashes)
@@ -213,7 +236,7 @@ def assess(
 
 
 def _checked(
-    fit: ChainFit,
+    fit: ChainFit | ExpandedFit,
     file: ast.PropertyFile,
     engines: Sequence[str],
     *,
@@ -255,6 +278,7 @@ class _Effort:
 
 def _judged(
     fitted: FittedCorpus,
+    richer: FittedModel | None,
     file: ast.PropertyFile,
     agreements: list[Agreement],
     effort: _Effort,
@@ -264,15 +288,17 @@ def _judged(
     progress: Progress,
 ) -> Findings:
     """What the runs say about the chain, about each property and about each headline number."""
-    fit, seed = fitted.fit, effort.seed
+    base, seed = fitted.fit, effort.seed
+    fit = base if richer is None else richer.fit
     notes: list[str] = []
+    source = FitDraws.of_fit(fit)
     if effort.draws:
-        progress(f"{effort.draws} draws of the posterior")
-        agreements = judged(agreements, property_uncertainty(fit, file, draws=effort.draws, seed=seed))
+        progress(f"{source.number(effort.draws)} draws of the posterior")
+        agreements = judged(agreements, property_uncertainty(fit, file, draws=effort.draws, seed=seed, source=source))
     else:
         notes.append("no posterior was drawn: there are no intervals, and properties with credible stay undecided")
     progress("counting runs")
-    runs, counted_paths = count_runs(fit, fitted.traces, effort.covariates or STANDARD_COVARIATES)
+    runs, counted_paths = count_runs(base, fitted.traces, effort.covariates or STANDARD_COVARIATES)
     lengths = LengthCounts.from_lengths(runs.lengths, runs.outcomes)
     drawn = runs if effort.resamples and fit.weighted is None else None
     opinions: list[SecondOpinion | None] = [None] * len(agreements)
@@ -281,22 +307,44 @@ def _judged(
         opinions = [*second_opinions(fit, file, runs=drawn, resamples=effort.resamples, seed=seed)]
         if drawn is None:
             notes.append("no bootstrap: runs with weights are not drawn again, their sampling design is not known")
-    progress(f"certificate: {effort.replicates} replicates")
-    certificate = _certificate(fit, counted_paths, effort)
-    progress("planning")
-    plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
+    ladder = None if richer is None else richer.ladder
+    certificate: Certificate | ModelCertificate | str
+    if richer is None:
+        progress(f"certificate: {effort.replicates} replicates")
+        certificate = _certificate(base, counted_paths, effort)
+    else:
+        certificate = richer.certificate
+    plans: Sequence[Plan | None] = [None] * len(agreements)
+    if isinstance(fit, ChainFit):
+        progress("planning")
+        plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
     properties = []
+    standing_of = standings(certificate if ladder is None else ladder)
     for agreement, opinion, plan in zip(agreements, opinions, plans, strict=True):
-        basis = qualitative_basis(fit, agreement.property.formula) if is_relative_to_support(fit) else ()
-        marks = marks_of(basis, NOT_CERTIFIED if isinstance(certificate, str) else certificate.mark)
-        properties.append(PropertyFinding(agreement=agreement, marks=marks, opinion=opinion, plan=plan, basis=basis))
+        formula = agreement.property.formula
+        basis = qualitative_basis(base, formula) if is_relative_to_support(base) else ()
+        standing = standing_of[required_scope(formula)]
+        marks = marks_of(basis, standing.mark)
+        properties.append(
+            PropertyFinding(
+                agreement=agreement, standing=standing, marks=marks, opinion=opinion, plan=plan, basis=basis
+            )
+        )
     figures = key_figures(fit.chain)
     budgets = [] if isinstance(figures, str) else list(figures.curve)
     uncertainty: Mapping[str, FigureUncertainty] = {}
     if effort.draws and not isinstance(figures, str):
         progress("intervals of the headline numbers")
-        numbers = {"draws": effort.draws, "resamples": effort.resamples, "seed": seed}
-        uncertainty = figure_uncertainty(fit, budgets, runs=drawn, horizon_gap=HORIZON_GAP, **numbers)
+        uncertainty = figure_uncertainty(
+            fit,
+            budgets,
+            runs=drawn,
+            draws=effort.draws,
+            resamples=effort.resamples,
+            seed=seed,
+            horizon_gap=HORIZON_GAP,
+            source=source,
+        )
     return Findings(
         corpus=fitted.corpus,
         fit=fit,
@@ -306,13 +354,14 @@ def _judged(
         engines=engines,
         exact=exact,
         certificate=certificate,
+        ladder=ladder,
         observed=observed_curve(fit, lengths, budgets),
         notes=tuple(notes),
     )
 
 
 def _certificate(fit: ChainFit, paths: PathCounts, effort: _Effort) -> Certificate | str:
-    """Whether the runs are those of such a chain, or why that is not tested."""
+    """Whether the runs are those of a first-order chain, or why that is not tested."""
     if not effort.replicates:
         return "no replicates were asked for"
     tested = effort.covariates or varying_covariates(paths)
@@ -322,7 +371,7 @@ def _certificate(fit: ChainFit, paths: PathCounts, effort: _Effort) -> Certifica
         return str(error)
 
 
-def _texts(fit: ChainFit, file: ast.PropertyFile, resolved: ast.PropertyFile) -> dict[str, str]:
+def _texts(fit: ChainFit | ExpandedFit, file: ast.PropertyFile, resolved: ast.PropertyFile) -> dict[str, str]:
     """The files of the chain and its properties: name to text."""
     texts = {"chain.json": document_text(fit.to_dict()), "properties.source.props": format_properties(file)}
     if fit.chain.n_states <= MAX_PRISM_STATES:

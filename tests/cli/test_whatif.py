@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.chain.expanded.random_models import random_model
 
 from tracebridge import MarkovChain, RationalMatrix, RationalVector, write_model
+from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.cli import run
 
 F = Fraction
@@ -114,3 +116,65 @@ def test_without_a_redirection_states_are_ranked(here, capsys):
 def test_what_cannot_be_done_is_said(here, capsys, arguments, code, message):
     assert run(["whatif", "chain.json", *arguments]) == code
     assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- chains whose states remember more
+
+
+@pytest.fixture
+def expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MarkovChain:
+    monkeypatch.chdir(tmp_path)
+    model = random_model("order2+clock:0,1,3", seed=1)
+    chain = ExpandedStructure.of_model(model).chain(model)
+    write_model(chain, "chain.json")
+    write_model(chain, "chain.prism")
+    (tmp_path / "my.props").write_text('"soon": P=? [ F<=4 "success" ];\n"ever b": P=? [ F "b" ];\n')
+    return chain
+
+
+@pytest.mark.parametrize("path", ["chain.json", "chain.prism"])
+def test_a_category_is_all_of_its_copies(expanded, path, capsys):
+    arguments = ["whatif", path, "--redirect", "a->failure:1/2->b", "--d", "4"]
+    assert run([*arguments, "--json"]) == 0
+    found = document(capsys)
+    copies = [name for name in expanded.states if name.startswith("a [")]
+    assert list(found["changes"]) == copies
+    assert found["remarks"][0] == f"a: all of its copies were changed ({len(copies)} states)"
+    assert found["effects"]["R_inf"]["change"] > 0
+    assert run(arguments) == 0
+    shown = capsys.readouterr().err
+    assert "a: all of its copies were changed" in shown
+    assert "to b: to the copies of it that each state leads to anyway" in shown
+    assert run(["whatif", path, "--redirect", f"{copies[0]}:0.5->success"]) == 0
+    assert f"{copies[0]}: this state alone was changed" in capsys.readouterr().err
+
+
+def test_categories_are_ranked(expanded, capsys):
+    assert run(["whatif", "chain.json", "--json"]) == 0
+    found = document(capsys)
+    assert {row["state"] for row in found["ranking"]} == {"a", "b", "c"}
+    assert sum(found["copies"].values()) == expanded.n_states - 2
+    assert run(["whatif", "chain.json"]) == 0
+    assert "a category with all of its copies" in capsys.readouterr().err
+
+
+@pytest.mark.storm
+def test_properties_of_an_expanded_chain_are_checked_before_and_after(expanded, capsys):
+    arguments = ["whatif", "chain.prism", "--redirect", "c:0.5->b", "--property", "my.props", "--json"]
+    assert run(arguments) == 0
+    for pair in document(capsys)["properties"]:
+        assert pair["before"]["agree"] is True
+        assert pair["after"]["agree"] is True
+
+
+def test_a_written_file_is_shown_by_its_categories(expanded, capsys):
+    """As what was fitted is: sums and visit-weighted means over copies, known by the variables of the file."""
+    assert run(["show", "chain.prism", "--json"]) == 0
+    found = document(capsys)
+    assert [row["state"] for row in found["categories"]] == ["a", "b", "c"]
+    assert sum(row["visits"] for row in found["categories"]) == pytest.approx(found["mean_time"])
+    own = [row for row in found["states"] if row["state"].startswith("b [")]
+    mean = sum(row["visits"] * row["mean_time"] for row in own) / sum(row["visits"] for row in own)
+    assert found["categories"][1]["mean_time"] == pytest.approx(mean)
+    assert run(["show", "chain.prism"]) == 0
+    assert "each stands for one of 3 kinds of steps" in capsys.readouterr().out

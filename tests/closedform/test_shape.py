@@ -153,6 +153,12 @@ class TestExponentialLimit:
         limit = exponential_limit(chain_of(Q, [F(0)] * 5 + [F(1, 10)]))
         assert any("more than one state" in text for text in limit.obstacles(0.05))
 
+    def test_one_state_is_geometric_and_not_blamed_on_several(self):
+        limit = exponential_limit(chain_of([[F(1, 50)]], [F(40, 50)]))
+        assert limit.geometric_gap < 1e-12
+        (reason,) = [text for text in limit.obstacles(0.05) if "not exponential" in text]
+        assert "1.02 on average" in reason
+
     def test_the_scaled_law_needs_no_rare_failures(self):
         limit = exponential_limit(chain_of([[F(998, 1000)]], [F(1, 1000)]))
         assert limit.gap == pytest.approx(0.5, abs=1e-6)

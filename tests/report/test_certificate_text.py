@@ -21,6 +21,24 @@ def accepted() -> Certificate:
 
 
 @pytest.mark.parametrize("as_markdown", [False, True])
+def test_p_values_and_the_published_rule_are_explained(rejected: Certificate, as_markdown: bool) -> None:
+    """The smallest p that 59 replicates allow, 1/60, is an upper bound wherever it stands."""
+    text = certificate_markdown(rejected).replace("\\", "") if as_markdown else "\n".join(certificate_lines(rejected))
+    assert rejected.p == 1 / 60
+    assert "chain (p <= 0.0167" in text
+    assert "joint p <= 0.0167 at level" in text
+    assert "p = 0.0167" not in text
+    assert "the smallest that it can be is 1/(59 + 1) = 0.0167." in text
+    assert "It accepts where the AIC prefers the first order and the times to success are not told apart" in text
+
+
+def test_less_than_chance_is_told_in_words(accepted: Certificate) -> None:
+    first, second, *rest = accepted.statistics
+    shown = replace(accepted, statistics=(first, replace(second, effect=-0.002), *rest))
+    assert "none (-0.002 nats a step: less than chance brings)" in "\n".join(certificate_lines(shown))
+
+
+@pytest.mark.parametrize("as_markdown", [False, True])
 def test_a_rejection_says_where_and_why(rejected: Certificate, as_markdown: bool) -> None:
     text = certificate_markdown(rejected) if as_markdown else "\n".join(certificate_lines(rejected))
     assert rejected.verdict == "reject"

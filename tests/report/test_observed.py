@@ -44,3 +44,11 @@ def test_beyond_the_last_step_seen_there_is_no_value() -> None:
     found = observed_curve(fit_chain(traces), LengthCounts.from_traces(traces), [1, 3, 4])
     assert [point.value is None for point in found.points] == [False, False, True]
     assert found.to_dict()["R"]["4"] == {"value": None, "lower": None, "upper": None}
+
+
+def test_a_given_start_has_no_observed_curve_beside_it() -> None:
+    traces = runs(("success", 1, 3), ("failure", 1, 4), ("censored", 1, 2))
+    found = observed_curve(fit_chain(traces, start={"a": 1}), LengthCounts.from_traces(traces), [1])
+    assert found.points == ()
+    assert found.to_dict()["R"] == {}
+    assert found.bounds  # those are of the chain

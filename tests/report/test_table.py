@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tracebridge import check, compare
 from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector
-from tracebridge.report.table import format_number, verdict_rows
+from tracebridge.inference.intervals import Interval
+from tracebridge.report.table import format_number, interval_text, verdict_rows
 
 
 @given(st.integers(10**12, 10**13 - 1), st.integers(-5_000, 5_000), st.booleans(), st.integers(1, 12))
@@ -69,3 +70,18 @@ def test_a_value_that_rounding_leaves_open_is_shown_by_its_bounds() -> None:
         ["answered", "1"],
         ["answered", "1e+500"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "text"),
+    [
+        (0.25, 0.5, "[0.25, 0.5]"),
+        (0.0, 1e-30, "[0, <1e-12]"),
+        (1e-30, 0.5, "[<1e-12, 0.5]"),
+        (1e-12, math.inf, "[1e-12, infinity]"),
+        (-1e-30, 1.0, "[-1e-30, 1]"),
+    ],
+)
+def test_ends_that_only_the_cut_off_of_draws_made_are_below_a_bound(lower: float, upper: float, text: str) -> None:
+    assert interval_text(Interval(lower=lower, upper=upper, level=0.95, method="m")) == text
+    assert interval_text(None) == "-"

@@ -17,7 +17,7 @@ from tracebridge.closedform import long_run_reliability, reliability_curve, spec
 from tracebridge.errors import UsageError
 from tracebridge.inference import SCENARIOS, RunCounts, paper_profile
 from tracebridge.inference.scenarios import Moment
-from tracebridge.studies import STUDIES, chosen_studies, goodness_of_fit, held_out, run_study
+from tracebridge.studies import STUDIES, chosen_studies, goodness_of_fit, held_out, ladder, run_study
 from tracebridge.studies.closed_form import simulated_successes
 from tracebridge.studies.frameworks import FRAMEWORKS
 from tracebridge.studies.goodness_of_fit import MEMORIES, _remembering
@@ -38,6 +38,7 @@ FEW = {
     "held-out": 1,
     "certificate": 1,
     "coverage": 1,
+    "ladder": 1,
 }
 
 
@@ -48,6 +49,8 @@ FEW = {
 def test_no_statement_fails_in_a_small_run(name, monkeypatch):
     for module in (held_out, goodness_of_fit):  # three of seven take half the time
         monkeypatch.setattr(module, "FRAMEWORKS", FRAMEWORKS[:3])
+    monkeypatch.setattr(ladder, "FORMS", ladder.FORMS[:3])
+    monkeypatch.setattr(ladder, "COVERED_FORMS", ladder.FORMS[:2])
     result = run_study(name, replicates=FEW[name])
     assert result.findings.statements
     assert result.findings.tables
@@ -67,7 +70,7 @@ def test_every_statement_holds_in_a_full_run(name):
 
 def test_studies_are_found_by_name():
     assert [study.name for study in chosen_studies(["all"])] == list(STUDIES)
-    assert [study.name for study in chosen_studies(["coverage", "held-out", "coverage"])] == ["held-out", "coverage"]
+    assert [study.name for study in chosen_studies(["coverage", "held-out", "coverage"])] == ["coverage", "held-out"]
     with pytest.raises(UsageError, match="did you mean held-out"):
         chosen_studies(["heldout"])
     with pytest.raises(UsageError, match="one study at a time"):

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, parse_document, write_chain
+from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.prism_program import build_prism_program
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import Location, ModelError, PropertyError, UsageError
@@ -23,19 +24,21 @@ MAX_BYTES = 2**30
 BUILD_TIME_LIMIT = 60.0
 
 _PRISM = re.compile(r"(\s|//[^\n]*(\n|$))*(dtmc|probabilistic|mdp|nondeterministic|ctmc|stochastic|pta|pomdp|smg|ma)\b")
-_OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|markov-chain)"')
+_OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|expanded-fit|markov-chain)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
     """A model as it was read: its chain, the fit that it came from if any, and whether it is a PRISM file of ours.
 
-    ``notes`` say what of a PRISM program properties cannot use.
+    ``fit`` is a first-order fit, ``expanded`` one whose states remember more. ``notes`` say what of a PRISM program
+    properties cannot use.
     """
 
     chain: MarkovChain
     notes: tuple[str, ...] = ()
     fit: ChainFit | None = None
+    expanded: ExpandedFit | None = None
     path: str | None = None
     is_export: bool = False
 
@@ -88,6 +91,9 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         if isinstance(data, dict) and data.get("kind") == "chain-fit":
             fit = ChainFit.from_dict(data, name)
             return Model(chain=fit.chain, fit=fit, path=name)
+        if isinstance(data, dict) and data.get("kind") == "expanded-fit":
+            expanded = ExpandedFit.from_dict(data, name)
+            return Model(chain=expanded.chain, expanded=expanded, path=name)
         return Model(chain=chain_from_dict(data, name), path=name)
     if is_own_prism(text):
         _refuse_constants(constants)

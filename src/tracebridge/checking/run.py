@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tracebridge.chain import ChainFit, MarkovChain
+from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.closedform import ClosedFormSession
 from tracebridge.checking.engine import ENGINE_NAMES, STORM
 from tracebridge.checking.evaluate import PropertyChecker
@@ -41,7 +42,7 @@ STORM_SETTLES = 40
 
 
 def check(
-    chain: MarkovChain | ChainFit,
+    chain: MarkovChain | ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
@@ -72,7 +73,7 @@ def check(
 
 
 def iter_check(
-    chain: MarkovChain | ChainFit,
+    chain: MarkovChain | ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
@@ -87,7 +88,7 @@ def iter_check(
 
 
 def iter_points(
-    chain: MarkovChain | ChainFit,
+    chain: MarkovChain | ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     points: Iterable[Constants],
     *,
@@ -105,7 +106,7 @@ def iter_points(
             raise UsageError(f"there is no engine {name!r}; choose from {', '.join(ENGINE_NAMES)}")
     if not engines:
         raise UsageError(f"no engine was chosen; choose from {', '.join(ENGINE_NAMES)}")
-    if isinstance(chain, ChainFit):
+    if isinstance(chain, ChainFit | ExpandedFit):
         chain = chain.chain
     if not isinstance(chain, MarkovChain):
         raise UsageError(f"check takes a MarkovChain or a ChainFit, not {type(chain).__name__}")

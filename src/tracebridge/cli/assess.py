@@ -23,7 +23,7 @@ from tracebridge.resources import packaged
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
-    from tracebridge.inference import Certificate
+    from tracebridge.chain import CensoringPolicy, TransitionCounts
     from tracebridge.pipeline import Assessment
     from tracebridge.report import Findings
 
@@ -39,6 +39,15 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 @fitting
 @checking
 @judging
+@click.option(
+    "--model",
+    "model",
+    default="first-order",
+    show_default=True,
+    metavar="auto|NAME",
+    help="What a state remembers beside what its step is; fit --help lists the names. auto climbs a ladder of models, "
+    "each certified on runs that it was not fitted to, and goes on with the one that passes.",
+)
 @click.option(
     "--bootstrap",
     "resamples",
@@ -118,6 +127,7 @@ def _run(
             trace_format=options.get("trace_format"),
             mapping=parse_pairs(options.get("mapping", ()), "--map") or None,
             skip_bad=options.get("skip_bad", False),
+            model=options.get("model", "first-order"),
             seed=seed,
             covariates=[_COVARIATES.get(name, name) for name in options.get("covariates", ())] or None,
             **{name: options[name] for name in ("draws", "futures", "resamples", "replicates") if name in options},
@@ -131,9 +141,10 @@ def _run(
 
 
 def _show(assessment: Assessment) -> None:
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.cli.verdicts import print_findings
 
-    corpus, fit = assessment.fitted.corpus, assessment.fitted.fit
+    corpus, fit = assessment.fitted.corpus, assessment.findings.fit
     for problem in corpus["problems"]:
         say(f"skipped: {problem}")
     for note in [*corpus["notes"], *fit.notes]:
@@ -141,15 +152,13 @@ def _show(assessment: Assessment) -> None:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in corpus["outcomes"].items())
     runs, steps = counted(corpus["n_runs"], "run"), counted(corpus["n_steps"], "step")
     write(f"{runs} ({outcomes}), {steps}; {counted(corpus['n_skipped'], 'record')} skipped")
-    rates = []
-    for policy in ("censored", "failure", "drop"):
-        rate = fit.counts.pass_rate(policy)
-        rates.append(
-            f"{'none' if rate is None else f'{float(rate):.4f}'} {policy}{' (chosen)' if policy == fit.policy else ''}"
-        )
-    write(f"pass rate by treatment of censored runs: {', '.join(rates)}")
-    write(f"chain of {fit.chain.n_states} states; prior {fit.prior}, {fit.support} support")
-    for line in _certificate_lines(assessment.certificate):
+    plain = "pass rate" if fit.weighted is None else "unweighted pass rate"
+    write(f"{plain} by treatment of censored runs: {_rates(fit.counts, fit.policy)}")
+    if fit.weighted is not None:
+        write(f"weighted pass rate by treatment of censored runs: {_rates(fit.weighted.weighted, fit.policy)}")
+    model = f"model {fit.form}; " if isinstance(fit, ExpandedFit) else ""
+    write(f"{model}chain of {counted(fit.chain.n_states, 'state')}; prior {fit.prior}, {fit.support} support")
+    for line in _certificate_lines(assessment.findings):
         write(line)
     write(_figure_line(assessment.findings))
     write("")
@@ -161,19 +170,44 @@ def _show(assessment: Assessment) -> None:
         write(f"written to {assessment.folder}: {', '.join(['results.json', *assessment.document['files']])}")
 
 
-def _certificate_lines(certificate: Certificate | str) -> Iterator[str]:
+def _rates(counts: TransitionCounts, chosen: CensoringPolicy) -> str:
+    """The pass rate under each policy for censored runs."""
+    from tracebridge.report.results import POLICIES
+
+    rates = []
+    for policy in POLICIES:
+        rate = counts.pass_rate(policy)
+        shown = "none" if rate is None else f"{float(rate):.4f}"
+        rates.append(f"{shown} {policy}{' (chosen)' if policy == chosen else ''}")
+    return ", ".join(rates)
+
+
+def _certificate_lines(findings: Findings) -> Iterator[str]:
+    from tracebridge.inference.expanded.certificate import ModelCertificate
+    from tracebridge.report.model_certificate import ladder_lines
+
+    certificate = findings.certificate
+    if findings.ladder is not None:
+        yield from ladder_lines(findings.ladder)
     if isinstance(certificate, str):
         yield f"certificate: none, because {certificate}"
+        return
+    if isinstance(certificate, ModelCertificate):
+        for scope, standing in findings.standings.items():
+            mark = "" if standing.mark is None else f" (numbers of this scope are marked: {standing.mark})"
+            yield f"certificate for {scope}: {standing.verdict.upper()}{mark}"
+            yield from (f"  {reason}" for reason in standing.reasons)
         return
     yield f"certificate: {certificate.verdict.upper()}"
     for reason in certificate.reasons:
         yield f"  {reason}"
-    if certificate.mark is not None:
-        yield f"  every number below is marked: {certificate.mark}; summary.md says where runs depart from the chain"
+    if findings.mark is not None:
+        where = "; summary.md says where runs depart from the chain" if certificate.verdict == "reject" else ""
+        yield f"  every number below is marked: {findings.mark}{where}"
 
 
 def _figure_line(findings: Findings) -> str:
-    from tracebridge.report.uncertainty import interval_text
+    from tracebridge.report.table import interval_text
 
     figures, found = findings.figures, findings.figure_uncertainty
     if isinstance(figures, str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.options import (
     common,
     fit_options,
@@ -22,10 +22,16 @@ from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
+    from tracebridge.chain.expanded.fit import ExpandedFit
+    from tracebridge.pipeline import FittedCorpus
     from tracebridge.states import Abstraction
+    from tracebridge.states.model_form import ModelForm
 
 #: States that `fit` prints.
 _MAX_SHOWN = 50
+
+#: Rows of a fundamental matrix that `show` gives.
+_MAX_MATRIX = 200
 
 
 @click.command()
@@ -33,34 +39,77 @@ _MAX_SHOWN = 50
 @click.option(
     "-o", "--output", "output", required=True, metavar="FILE", help="The chain.json to write; - is standard output."
 )
+@click.option(
+    "--model",
+    "model",
+    default="first-order",
+    show_default=True,
+    metavar="NAME",
+    help="What a state remembers beside what its step is, in parts joined by +: order2 (the step before), dwell4 (how "
+    "long it has stayed, up to 4), clock (the number of the step, in bins that cross-validation chooses; or "
+    "clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 (hidden phases from left to "
+    "right; phases:4:full in any order; :shared and :full-shared if all states leave them alike), classes:2 (hidden "
+    "classes of tasks, from repeated trials), group:ATTRIBUTE (a chain for each value of task, trial, model or an "
+    "attribute).",
+)
 @reading
 @fitting
 @common
-def fit(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
-    """Fit a chain to traces and write it with its counts."""
-    from tracebridge.chain import write_fit
-    from tracebridge.pipeline import fit_files
+def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: int, **options: Any) -> None:
+    """Fit a chain to traces and write it with its counts.
 
+    With --model the states of the chain remember more than their step: it is fitted to the same runs, and written with
+    them.
+    """
+    from tracebridge.chain import write_document
+    from tracebridge.pipeline import fit_files
+    from tracebridge.states.model_form import parse_model
+
+    form = parse_model(model)
     fitted = fit_files(
         list(paths),
         trace_format=options["trace_format"],
         mapping=parse_pairs(options["mapping"], "--map") or None,
         skip_bad=options["skip_bad"],
+        keep=not form.is_first_order,
         **fit_options(options),
     )
     for problem in fitted.corpus["problems"]:
         say(f"skipped: {problem}")
     if fitted.corpus["n_skipped"]:
         say(f"skipped in all: {counted(fitted.corpus['n_skipped'], 'record')}")
-    for remark in [*fitted.corpus["notes"], *fitted.fit.notes]:
+    result = fitted.fit if form.is_first_order else _expanded(fitted, form, seed)
+    for remark in [*fitted.corpus["notes"], *result.notes]:
         say(f"note: {remark}")
+    document = result.to_dict()
     if output == "-" or as_json:
-        emit(fitted.fit.to_dict())
+        emit(document)
     if output != "-":
-        write_fit(output, fitted.fit)
-        say(f"wrote {fitted.fit.chain.n_states} states to {output}")
+        write_document(output, document)
+        say(f"wrote {result.chain.n_states} states to {output}")
         if not as_json and fitted.fit.abstraction is not None:
             _print_states(fitted.fit.abstraction)
+
+
+def _expanded(fitted: FittedCorpus, form: ModelForm, seed: int) -> ExpandedFit:
+    """A richer chain, fitted to the runs behind a first-order fit, which are read once more."""
+    from dataclasses import replace
+
+    from tracebridge.chain import ChainFit
+    from tracebridge.errors import UsageError
+    from tracebridge.inference.expanded.fitting import fit_model
+    from tracebridge.inference.expanded.modelling import run_paths
+
+    base = fitted.fit if isinstance(fitted.fit, ChainFit) else fitted.fit.base
+    known_as = replace(form, group="task_id") if form.group == "task" else form
+    with progress_line() as progress:
+        progress("reading whole runs")
+        paths = run_paths(base, fitted.traces, known_as)
+        if form.group is not None and not any(paths.group_names):
+            raise UsageError(
+                f"no run has a value of {form.group!r}: name task, trial, model or an attribute of the runs"
+            )
+        return fit_model(base, paths, form, seed=seed, progress=progress)
 
 
 def _print_states(abstraction: Abstraction) -> None:
@@ -93,16 +142,29 @@ def show(
     as_json: bool,
     seed: int,  # noqa: ARG001
 ) -> None:
-    """Show a chain: where runs end, how long they take, R(d), visits, N and B."""
+    """Show a chain: where runs end, how long they take, R(d), visits, N and B.
+
+    A chain whose states remember more than their step is shown by what its steps are: starts and visits are sums over
+    the copies of a state, the other numbers means over them, weighted by expected visits.
+    """
     from tracebridge.checking.models import read_model
 
-    chain = read_model(model, constants=parse_constants(constants)).chain
+    read = read_model(model, constants=parse_constants(constants))
+    chain = read.chain
     document = _described(chain, d_max)
+    if read.expanded is not None and "missing" not in document:
+        document["model"] = str(read.expanded.form)
+    categories = [] if "missing" in document else _by_category(document["states"], chain)
+    if categories:
+        document["categories"] = categories
     if as_json:
         emit(document)
         return
     kind = "rational" if chain.is_exact else "double"
     write(f"{chain.n_states} states, {chain.transitions.nnz} transitions with {kind} entries")
+    if categories:
+        of_form = "" if read.expanded is None else f"model {read.expanded.form}: "
+        write(f"{of_form}each stands for one of {len(categories)} kinds of steps and what it remembers")
     if "missing" in document:
         write(document["missing"])
         write("")
@@ -124,7 +186,7 @@ def show(
             _short(s["mean_time"]),
             *(_short(s["B"][a]) for a in absorbers),
         ]
-        for s in document["states"]
+        for s in document.get("categories", document["states"])
     ]
     print_table(["state", "start", "visits", "mean steps left", *(f"ends in {a}" for a in absorbers)], rows)
     if document["R"]:
@@ -133,7 +195,9 @@ def show(
             ["d", "R(d)", "ended by d"],
             [[str(r["d"]), _short(r["R"]), _short(r["ended"])] for r in _shown(document["R"])],
         )
-    if matrix:
+    if matrix and document["N"] is None:
+        say(f"N is not shown: it has {len(document['states'])} rows, more than {_MAX_MATRIX}")
+    elif matrix:
         write("")
         names = [s["state"] for s in document["states"]]
         print_table(
@@ -173,15 +237,48 @@ def _described(chain: MarkovChain, d_max: int) -> dict[str, Any]:
         "mean_time": float(times.overall),
         "standard_deviation": float(closedform.absorption_time_variance(form).overall) ** 0.5,
         "states": states,
-        "N": closedform.fundamental_matrix(form).tolist() if len(states) <= 200 else None,
+        "N": closedform.fundamental_matrix(form).tolist() if len(states) <= _MAX_MATRIX else None,
         "R": []
         if curve is None
         else [{"d": d, "R": float(curve[d]), "ended": float(ended[d])} for d in range(d_max + 1)],
     }
 
 
-def _short(value: float) -> str:
-    return f"{value:.6g}"
+def _by_category(states: list[dict[str, Any]], chain: MarkovChain) -> list[dict[str, Any]]:
+    """What `_described` says of states, for all copies of a category at once; nothing for a plain chain."""
+    from math import isnan
+
+    import numpy as np
+
+    from tracebridge.chain.expanded.copies import category_copies
+    from tracebridge.closedform.category_start import category_visits
+
+    if not category_copies(chain):
+        return []
+    known = category_visits(chain)
+
+    def means(values: list[float]) -> list[float | None]:
+        return [None if isnan(mean) else float(mean) for mean in known.mean(np.array(values))]
+
+    starts = known.total(np.array([state["start"] for state in states]))
+    visits = known.total(known.visits)
+    times = means([state["mean_time"] for state in states])
+    ends = {end: means([state["B"][end] for state in states]) for end in states[0]["B"]}
+    return [
+        {
+            "state": name,
+            "copies": len(copies),
+            "start": starts[i],
+            "visits": visits[i],
+            "mean_time": times[i],
+            "B": {end: values[i] for end, values in ends.items()},
+        }
+        for i, (name, copies) in enumerate(known.copies.items())
+    ]
+
+
+def _short(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.6g}"
 
 
 def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,12 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.options import checking, common, parse_constants
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
     from tracebridge.chain import MarkovChain
-    from tracebridge.chain.edit import RowChange
+    from tracebridge.chain.edit import Redirection, RowChange
     from tracebridge.checking.models import Model
     from tracebridge.closedform.sensitivity import Effect, NormBound, RowLeverage
 
@@ -31,7 +32,8 @@ _SHOWN_ROWS = 15
     metavar="STATE:SHARE->TARGET",
     help="Send this share of a state's transitions to another state or outcome, as in tool_error:0.3->fallback; with "
     "STATE->SUCCESSOR:SHARE->TARGET only of those to one successor. May be given more than once; every share is of the "
-    "row as it is.",
+    "row as it is. In a chain whose states remember more than their category, the name of a category means all of its "
+    "copies.",
 )
 @click.option(
     "--d", "budget", type=click.IntRange(min=0), default=10, show_default=True, help="The step budget d of R(d)."
@@ -56,7 +58,8 @@ def whatif(
     """Show what redirecting transitions of CHAIN would change, exactly and to first order.
 
     R_inf is the probability of success, R(d) that of success within d steps, MTTA the mean number of steps of a run.
-    Without --redirect the states are ranked by how much a change of their transitions would matter.
+    Without --redirect the states are ranked by how much a change of their transitions would matter; of a chain whose
+    states remember more than their category, the categories are, each with all of its copies.
     """
     from tracebridge.chain.edit import edited, parse_redirection, row_changes
     from tracebridge.checking.models import read_model
@@ -67,12 +70,17 @@ def whatif(
         if properties is not None:
             raise click.UsageError("--property needs a --redirect to compare with")
         ranking = _ranking(model.chain, exact=exact)
+        counts = _copy_counts(model.chain)
         if as_json:
-            emit({**head, "ranking": [_row_document(row) for row in ranking]})
+            numbers = {"copies": counts} if counts else {}
+            emit({**head, "ranking": [_row_document(row) for row in ranking], **numbers})
         else:
             _print_ranking(ranking)
+            if counts:
+                say("each state is a category with all of its copies: visits and changes are sums over them")
         return 0
     moves = [parse_redirection(text, model.chain) for text in redirects]
+    remarks = list(_copy_remarks(model.chain, moves))
     changes = row_changes(model.chain, moves)
     effects, bound = _effects(model.chain, changes, budget, exact=exact)
     after = edited(model.chain, changes)
@@ -87,6 +95,7 @@ def whatif(
             {
                 **head,
                 "redirections": [str(move) for move in moves],
+                **({"remarks": remarks} if remarks else {}),
                 "changes": {
                     change.state: {name: number_to_json(value) for name, value in change.by.items()}
                     for change in changes
@@ -103,6 +112,8 @@ def whatif(
         )
         return code
     _print_effects(effects, bound, budget)
+    for remark in remarks:
+        say(remark)
     if checked:
         _print_properties(checked)
     return code
@@ -127,9 +138,35 @@ def _effects(
 
 
 def _ranking(chain: MarkovChain, *, exact: bool) -> list[RowLeverage]:
+    from tracebridge.closedform.category_start import category_ranking
     from tracebridge.closedform.sensitivity import reliability_gradient
 
-    return reliability_gradient(chain, exact=exact).ranking()
+    return category_ranking(reliability_gradient(chain, exact=exact))
+
+
+def _copy_counts(chain: MarkovChain) -> dict[str, int]:
+    """The number of copies of each category; empty for a plain chain."""
+    from tracebridge.chain.expanded.copies import category_copies
+
+    return {name: len(positions) for name, positions in category_copies(chain).items()}
+
+
+def _copy_remarks(chain: MarkovChain, moves: Sequence[Redirection]) -> Iterator[str]:
+    """Which states the names in redirections mean, where a name means several, or one of several."""
+    counts = _copy_counts(chain)
+    if not counts:
+        return
+    for source in dict.fromkeys(move.state for move in moves):
+        if source in counts:
+            yield f"{source}: all of its copies were changed ({counted(counts[source], 'state')})"
+        else:
+            yield f"{source}: this state alone was changed; the name of its category means all of its copies"
+    for target in dict.fromkeys(move.target for move in moves):
+        if target in counts:
+            yield (
+                f"to {target}: to the copies of it that each state leads to anyway, as what is remembered goes on with "
+                "the step"
+            )
 
 
 def _checked(

@@ -12,6 +12,7 @@ from tracebridge.errors import Location, ModelError
 from tracebridge.inference.localisation import Departure, StateShare
 from tracebridge.inference.published_rule import PaperProfile
 from tracebridge.inference.resolution import POWER
+from tracebridge.traces.problems import counted
 
 KIND = "certificate"
 SCHEMA_VERSION = 1
@@ -228,18 +229,31 @@ class Certificate:
         return certificate
 
     def __repr__(self) -> str:
-        return f"<Certificate: {self.verdict}, p = {self.p:.3g}, {sum(self.runs.values())} runs>"
+        runs = counted(sum(self.runs.values()), "run")
+        return f"<Certificate: {self.verdict}, p {p_text(self.p, self.replicates)}, {runs}>"
+
+
+def p_text(p: float, replicates: int, *, least: float | None = None) -> str:
+    """``= 0.2``, or ``<= 0.005`` for a p-value as small as so many replicates allow: it is known to be at most that.
+
+    Args:
+        p: the p-value. replicates: of its test. least: what is compared with the smallest possible one instead of p, as
+            for one that is adjusted for several tests.
+    """
+    is_least = (p if least is None else least) <= (1 + 1e-9) / (replicates + 1)
+    return f"{'<=' if is_least else '='} {p:.3g}"
 
 
 def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...]]:
-    level = certificate.level
+    level, replicates = certificate.level, certificate.replicates
+    joint = p_text(certificate.p, replicates)
     rejections = []
     if certificate.p <= level:
         worst = [s.name for s in certificate.statistics if s.p <= level]
         named = f": {', '.join(worst)}" if worst else ""
-        rejections.append(f"the runs are not those of a first-order chain (p = {certificate.p:.3g}{named})")
+        rejections.append(f"the runs are not those of a first-order chain (p {joint}{named})")
     rejections += [
-        f"runs differ by {result.covariate} (adjusted p = {result.p_holm:.3g})"
+        f"runs differ by {result.covariate} (adjusted p {p_text(result.p_holm, replicates, least=result.p)})"
         for result in certificate.covariates
         if result.p_holm is not None and result.p_holm <= level
     ]
@@ -258,10 +272,10 @@ def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...
                 f"{1 - POWER:.0%} of such corpora; {seen} would be seen"
             )
     if missed:
-        return "inconclusive", (f"nothing contradicts a first-order chain (p = {certificate.p:.3g})", *missed)
+        return "inconclusive", (f"nothing contradicts a first-order chain (p {joint})", *missed)
     seen = ", ".join(f"{resolution:.2g} {_UNITS[s.unit]} ({s.name})" for s, resolution in able)
     reason = (
-        f"nothing contradicts a first-order chain (p = {certificate.p:.3g}), and in at least {POWER:.0%} of such "
+        f"nothing contradicts a first-order chain (p {joint}), and in at least {POWER:.0%} of such "
         f"corpora these effects would: {seen}"
     )
     return "accept", (reason,)

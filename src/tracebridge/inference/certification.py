@@ -36,6 +36,7 @@ from tracebridge.inference.published_rule import PaperProfile, paper_profile
 from tracebridge.inference.resolution import detectable_gap, detectable_nats
 from tracebridge.inference.run_sample import RunSample
 from tracebridge.inference.simulation import Simulation
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +51,7 @@ DEFAULT_REPLICATES = 199
 _OUTCOMES = ("success", "failure")
 _SHOWN_STATES = 5
 _SHOWN_CELLS = 5
+_COARSE = 0.5  # a test that sees no smaller distance of two distributions
 
 
 def certify(
@@ -89,7 +91,7 @@ def certify(
         raise UsageError(f"replicates={replicates} must be at least 19, and level={level} between 0 and 1")
     if len(set(covariates)) != len(covariates):
         raise UsageError(f"a covariate is named twice in {', '.join(covariates)}")
-    judged, first = _corpora(fit, runs, held_out, covariates)
+    judged, first, fitted_to = _corpora(fit, runs, held_out, covariates)
     both = judged if first is None else first + judged
     tables = _over(judged, both.states)
     reference = None if first is None else _over(first, both.states)
@@ -141,7 +143,7 @@ def certify(
         ),
         shares=tuple(shares),
         departures=tuple(found),
-        figures=_figures(fit, judged),
+        figures=_figures(fit, fitted_to),
         paper=paper,
         notes=_notes(fit, both, paper, covariate_results, replicates, level, simulation.n_stopped),
     )
@@ -152,8 +154,8 @@ def certify(
 
 def _corpora(
     fit: ChainFit, runs: PathCounts | Iterable[Trace], held_out: bool | PathCounts, covariates: Sequence[str]
-) -> tuple[PathCounts, PathCounts | None]:
-    """The corpus to judge, and the one that its chain is estimated from if that is another."""
+) -> tuple[PathCounts, PathCounts | None, PathCounts]:
+    """The corpus to judge, the one that its chain is estimated from if that is another, and that of the fit."""
     first: PathCounts | None = None
     if not isinstance(runs, PathCounts):
         if isinstance(held_out, PathCounts):
@@ -169,9 +171,10 @@ def _corpora(
     else:
         judged = runs
     candidates = [judged] if first is None else [first, first + judged]
-    if not any(_is_fitted_to(fit, counts) for counts in candidates):
+    fitted_to = next((counts for counts in candidates if _is_fitted_to(fit, counts)), None)
+    if fitted_to is None:
         raise UsageError("the chain was not fitted to these runs, under its censoring policy")
-    return judged, first
+    return judged, first, fitted_to
 
 
 def _is_fitted_to(fit: ChainFit, counts: PathCounts) -> bool:
@@ -256,8 +259,9 @@ def _covariate_results(tests: Sequence[CovariateTest]) -> tuple[CovariateResult,
     )
 
 
-def _figures(fit: ChainFit, judged: PathCounts) -> FitFigures:
-    tables = judged.tables
+def _figures(fit: ChainFit, fitted_to: PathCounts) -> FitFigures:
+    """The chain beside the runs that it was fitted to; their rate and length by their weights, if they have some."""
+    tables = fitted_to.tables
     completed = tables.ends[0, [SUCCESS, FAILURE]]
     n_runs = int(completed.sum())
     n_steps = int((completed.sum(axis=0) * np.arange(completed.shape[1])).sum())
@@ -266,11 +270,16 @@ def _figures(fit: ChainFit, judged: PathCounts) -> FitFigures:
         mean_time: float | None = float(mean_time_to_absorption(fit.chain).overall)
     except ModelError:  # some runs of the chain never end
         reliability = mean_time = None
+    rate: float | None = int(completed[0].sum()) / n_runs if n_runs else None
+    length: float | None = n_steps / n_runs if n_runs else None
+    if fit.weighted is not None and n_runs:
+        weighted = (each(fit.policy) for each in (fit.weighted.weighted.pass_rate, fit.weighted.weighted.mean_length))
+        rate, length = (None if each is None else float(each) for each in weighted)
     observed = aalen_johansen(tables)
     fitted = _end_curves(fit.chain, observed.shape[2] - 1)
     return FitFigures(
-        pass_rate=int(completed[0].sum()) / n_runs if n_runs else None,
-        mean_length=n_steps / n_runs if n_runs else None,
+        pass_rate=rate,
+        mean_length=length,
         reliability=reliability,
         mean_time=mean_time,
         gap=float(largest_gap(observed, fitted[None], tables.longest).size[0]),
@@ -300,16 +309,18 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if fit.policy != "censored" and fit.counts.censored.n_runs:
-        treated = "count as failures" if fit.policy == "failure" else "are left out"
-        notes.append(f"{fit.counts.censored.n_runs} censored runs {treated}, as in the fit")
+        treated = "counted as failures" if fit.policy == "failure" else "left out"
+        notes.append(f"{counted(fit.counts.censored.n_runs, 'censored run')} {treated}, as in the fit")
     if fit.weighted is not None:
         notes.append("the certificate is about the runs as they are: it leaves their weights aside")
     if n_stopped:
-        notes.append(f"{n_stopped} drawn runs were stopped, because they were far longer than any real run")
+        notes.append(f"{counted(n_stopped, 'drawn run')} stopped for being far longer than any real run")
     sample = counts.sample
     if sample is not None:
         if not sample.is_complete:
-            notes.append(f"covariates were tested on {len(sample.runs)} of {sample.n_seen} runs, chosen at random")
+            notes.append(
+                f"covariates were tested on {len(sample.runs)} of {counted(sample.n_seen, 'run')}, chosen at random"
+            )
         tasks = [run.task for run in sample.runs if run.task]
         if len(set(tasks)) < len(tasks) and not any(result.covariate == "task_id" for result in covariates):
             notes.append(
@@ -317,20 +328,22 @@ def _notes(
             )
     for result in covariates:
         if result.p is None:
-            notes.append(f"covariate {result.covariate}: {result.n_values} values among {result.n_runs} runs, no test")
+            values, runs = counted(result.n_values, "value"), counted(result.n_runs, "run")
+            notes.append(f"covariate {result.covariate}: {values} among {runs}, no test")
     if covariates and len(covariates) > level * (replicates + 1):
         notes.append(f"{replicates} replicates cannot give {len(covariates)} covariates a p-value low enough: use more")
     if paper.aic_is_vacuous:
         notes.append(
             f"the published order comparison accepts any dependence on the previous state here: its G2 is at most "
-            f"{paper.largest_g2:.4g}, and would have to exceed {2 * paper.df_full} ({paper.n_events} events, "
-            f"{paper.df_full} degrees of freedom)"
+            f"{paper.largest_g2:.4g}, and would have to exceed {2 * paper.df_full} "
+            f"({counted(paper.n_events, 'event')}, {counted(paper.df_full, 'degree')} of freedom)"
         )
     if paper.ks_resolution is None:
         notes.append("the published test of times to success sees nothing: no run succeeded")
     else:
+        power = ", which is next to no power" if paper.ks_resolution > _COARSE else ""
         notes.append(
-            f"the published test of times to success sees {paper.n_success} runs, and no distance below about "
-            f"{paper.ks_resolution:.2g}; it sees neither failures nor the pass rate"
+            f"the published test of times to success sees {counted(paper.n_success, 'run')}, and no distance below "
+            f"{paper.ks_resolution:.2g} of at most 1{power}; it sees neither failures nor the pass rate"
         )
     return tuple(notes)

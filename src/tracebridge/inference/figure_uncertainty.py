@@ -1,8 +1,8 @@
 """Intervals of the headline numbers of a fitted chain: what properties can ask for, and times that they cannot.
 
 The probability of success, within budgets too, the mean time and the steps per failure are properties, and get what
-properties get. The median and the standard deviation of the number of steps follow, for each of the first draws, from
-the curves of success and of runs that have not ended, step by step until hardly any run is left.
+properties get. For each of the first draws the median of the number of steps to success follows from its curve, step by
+step up to half of its limit, and the standard deviation of the number of steps from two systems of linear equations.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
+from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.intervals import Interval, equal_tailed
-from tracebridge.inference.posterior import DEFAULT_DRAWS, ChainPosterior
+from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.second_opinion import second_opinions
 from tracebridge.inference.step_count_intervals import horizon_interval
 from tracebridge.inference.uncertainty import DEFAULT_LEVEL, property_uncertainty
@@ -24,6 +25,7 @@ from tracebridge.inference.uncertainty import DEFAULT_LEVEL, property_uncertaint
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.fit import ChainFit
     from tracebridge.closedform.batched.chain_stack import ChainStack
     from tracebridge.inference.run_counts import RunCounts
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
 #: The figures of time are evaluated on so many of the draws, the first ones.
 TIME_DRAWS = 500
 
-#: Curves are followed until at most this share of runs has not ended, or for so many multiplications.
-_LEFT = 1e-9
-_MAX_WORK = 2 * 10**9
+#: The curve of success is followed for so many multiplications.
+_MAX_WORK = 10**9
 
 _TEXTS = {
     "R_inf": 'P=? [ F "success" ]',
@@ -66,7 +67,7 @@ class FigureUncertainty:
 
 
 def figure_uncertainty(
-    fit: ChainFit,
+    fit: ChainFit | ExpandedFit,
     budgets: Sequence[int],
     *,
     runs: RunCounts | None = None,
@@ -75,6 +76,7 @@ def figure_uncertainty(
     seed: int = 0,
     level: float = DEFAULT_LEVEL,
     horizon_gap: Fraction,
+    source: FitDraws | None = None,
 ) -> dict[str, FigureUncertainty]:
     """Intervals of ``R_inf``, ``MTTA``, ``steps_per_failure``, ``R(d)``, ``horizon``, ``median``, ``deviation``.
 
@@ -83,19 +85,21 @@ def figure_uncertainty(
         runs: for the bootstrap; without it there is none. draws: of the posterior.
         resamples: of the bootstrap; 0 for no second opinion. seed: of both. level: of the intervals.
         horizon_gap: the horizon is the first d with R_inf - R(d) at most this.
+        source: see `property_uncertainty`.
     """
     asked = {**_TEXTS, **{f"R({d})": f'P=? [ F<={d} "success" ]' for d in budgets}}
-    known = property_uncertainty(fit, _file_of(asked), draws=draws, seed=seed, level=level)
+    source = source or FitDraws.of_fit(fit)
+    known = property_uncertainty(fit, _file_of(asked), draws=draws, seed=seed, level=level, source=source)
     found = {name: FigureUncertainty(posterior=each.interval) for name, each in zip(asked, known, strict=True)}
     if resamples:
         opinions = second_opinions(fit, _file_of(_TEXTS), runs=runs, resamples=resamples, seed=seed, level=level)
         for name, opinion in zip(_TEXTS, opinions, strict=True):
             found[name] = replace(found[name], others=opinion.intervals)
-    gap = horizon_interval(fit, float(horizon_gap), draws=draws, seed=seed, level=level)
+    gap = horizon_interval(fit, float(horizon_gap), draws=draws, seed=seed, level=level, source=source)
     found["horizon"] = FigureUncertainty(posterior=gap)
-    number = min(draws, TIME_DRAWS)
-    parts = [time_figures(stack) for stack in ChainPosterior.of_fit(fit).draws(number, seed)]
-    method = f"posterior of the {fit.prior} prior, equal-tailed, {number} draws"
+    number = source.number(min(draws, TIME_DRAWS))
+    parts = [time_figures(stack) for stack in source.draws(number, seed)]
+    method = f"{source.method}, {number} draws"
     for name in ("median", "deviation"):
         values = np.concatenate([part[name] for part in parts])
         defined = not np.isnan(values).any()
@@ -110,28 +114,23 @@ def _file_of(formulas: Mapping[str, str]) -> str:
 def time_figures(stack: ChainStack) -> dict[str, Floats]:
     """Median of the steps to success, and standard deviation of the steps to the end, shape (draws,) each.
 
-    NaN in draws in which runs go on for too long to follow them.
+    The median is NaN in draws without a success, or with one so late that it takes too long to follow the curve.
     """
     chain, draws = stack.chain, stack.draws
     active = ~chain.absorbing
     success = np.asarray(chain.label("success"), dtype=np.float64)[:, None]
-    reached = np.broadcast_to(success, (chain.n_states, draws))
-    going = np.broadcast_to(active[:, None].astype(np.float64), (chain.n_states, draws))
-    curve, tail = [_at_start(stack, reached)], [_at_start(stack, going)]
-    most = max(1, _MAX_WORK // max(1, 2 * draws * chain.transitions.nnz))
-    while tail[-1].max() > _LEFT and len(curve) <= most:
-        reached, going = stack.iterate(reached, 1, active), stack.iterate(going, 1, active)
-        curve.append(_at_start(stack, reached))
-        tail.append(_at_start(stack, going))
-    successes, left = np.array(curve), np.array(tail)
-    ended = left[-1] <= _LEFT
-    limit = successes[-1]
-    steps = np.arange(len(left), dtype=np.float64)[:, None]
-    mean, square = left.sum(axis=0), ((2 * steps + 1) * left).sum(axis=0)
-    return {
-        "median": np.where(ended & (limit > 0), np.argmax(successes >= limit / 2, axis=0), np.nan),
-        "deviation": np.where(ended, np.sqrt(np.maximum(square - mean**2, 0.0)), np.nan),
-    }
+    nothing = np.zeros((chain.n_states, 1))
+    half = _at_start(stack, stack.solve(active, success)) / 2
+    time = stack.solve(active, nothing, gain=np.ones(chain.n_states))
+    square = stack.solve(active, nothing, gain=np.maximum(2 * time - 1, 0.0))  # 1 + 2 P time = 2 time - 1
+    mean, mean_square = _at_start(stack, time), _at_start(stack, square)
+    reached: Floats = np.broadcast_to(success, (chain.n_states, draws))
+    most = max(1, _MAX_WORK // max(1, draws * chain.transitions.nnz))
+    median, d = np.full(draws, np.nan), 0
+    while (waiting := np.isnan(median) & (half > 0)).any() and d <= most:
+        median[waiting & (_at_start(stack, reached) >= half)] = d
+        reached, d = stack.iterate(reached, 1, active), d + 1
+    return {"median": median, "deviation": np.sqrt(np.maximum(mean_square - mean**2, 0.0))}
 
 
 def _at_start(stack: ChainStack, values: Floats) -> Floats:

@@ -142,8 +142,13 @@ def aalen_johansen(tables: PathTables) -> NDArray[np.float64]:
     A run cut at d is at risk, and known to have gone on, at step d; one cut before its first step does not count.
     Without cut runs these are plain frequencies.
     """
-    ended = tables.ends[:, [SUCCESS, FAILURE]].astype(np.float64)
-    cut = tables.ends[:, CENSORED].astype(np.float64)
+    return aalen_johansen_of_ends(tables.ends)
+
+
+def aalen_johansen_of_ends(ends: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The same of runs by outcome and length, shape (g, 3, longest + 1)."""
+    ended = ends[:, [SUCCESS, FAILURE]].astype(np.float64)
+    cut = ends[:, CENSORED].astype(np.float64)
     cut[:, 0] = 0.0
     leaving = ended.sum(axis=1) + cut
     at_risk = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1]

@@ -133,19 +133,24 @@ def _start_concentrations(fit: ChainFit) -> Floats | None:
     return start
 
 
-def _dirichlet(concentrations: Floats, indptr: NDArray[np.integer], number: int, rng: np.random.Generator) -> Floats:
-    """Draws of independent Dirichlet vectors laid end to end, shape (entries, number); zeros where none are drawn.
+def log_gammas(shapes: Floats, rng: np.random.Generator) -> Floats:
+    """Logarithms of independent gamma variables of these shapes, all above zero.
 
-    By gamma variables in logarithms: that of a small concentration is often too small for a double. With a below one,
-    ``log G(a) = log G(a + 1) + log(U) / a`` (Stuart 1962).
+    That of a small shape is often too small for a double itself: with a below one, ``log G(a) = log G(a + 1) +
+    log(U) / a`` (Stuart 1962).
     """
+    small = shapes < 1
+    logs = np.log(rng.standard_gamma(np.where(small, shapes + 1, shapes)))
+    logs[small] -= rng.standard_exponential(int(np.count_nonzero(small))) / shapes[small]
+    return np.asarray(logs)
+
+
+def _dirichlet(concentrations: Floats, indptr: NDArray[np.integer], number: int, rng: np.random.Generator) -> Floats:
+    """Draws of independent Dirichlet vectors laid end to end, shape (entries, number); zeros where none are drawn."""
     if not len(concentrations):
         return np.empty((0, number))
     random = concentrations > 0
-    small = random & (concentrations < 1)
-    shapes = np.where(small, concentrations + 1, np.where(random, concentrations, 1.0))
-    logs = np.log(rng.standard_gamma(shapes, size=(number, len(shapes)))).T
-    logs[small] -= rng.standard_exponential((number, int(small.sum()))).T / concentrations[small, None]
+    logs = log_gammas(np.broadcast_to(np.where(random, concentrations, 1.0), (number, len(concentrations))), rng).T
     sizes = np.diff(indptr)
     first = indptr[:-1]
     logs -= np.repeat(np.maximum.reduceat(logs, first, axis=0), sizes, axis=0)

@@ -10,13 +10,11 @@ enters.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import xlogy
-from scipy.stats import chi2, kstwo
+from scipy.special import chdtrc, xlogy
 
 from tracebridge.inference.deviance import deviance
 from tracebridge.inference.misfit import context_tables
@@ -27,7 +25,9 @@ if TYPE_CHECKING:
     from tracebridge.inference.path_tables import PathTables
 
 SIMULATED_RUNS = 8_000
-_KS_LEVEL = 0.05
+#: The published test rejects where p is at most this.
+KS_LEVEL = 0.05
+
 _GAP_STEPS = 50
 
 
@@ -45,7 +45,8 @@ class PaperProfile:
         largest_g2: 2 N H, above which g2 cannot be: H is the entropy of what follows a state, in nats.
         aic_is_vacuous: largest_g2 is below 2 df_full, so that the rule accepts any dependence on the previous state.
         ks_distance, ks_p: between times to success of the runs and the chain; None without a success.
-        n_success: successes. ks_resolution: about the smallest distance that the test sees, 1.36 / sqrt(n_success).
+        n_success: successes. ks_resolution: the smallest distance that the test rejects, 1.36 / sqrt(n_success) for
+            large numbers.
         gap: the largest difference of R(d) to the share of all runs that succeeded by d, over d of 0..50; a censored
             run counts as no success.
     """
@@ -87,29 +88,32 @@ def paper_profile(tables: PathTables) -> PaperProfile:
     ends = tables.ends[0]
     successes = ends[SUCCESS].astype(np.float64)
     n_success = int(successes.sum())
-    distance = p = None
+    distance = p = resolution = None
     if n_success:
+        from scipy.stats import kstwo  # takes half a second to import, which most verbs need not wait for
+
         fitted = curve[: longest + 1] / chain.long_run()[SUCCESS]
         distance = float(np.abs(np.cumsum(successes) / n_success - fitted).max())
         size = n_success * SIMULATED_RUNS / (n_success + SIMULATED_RUNS)
         p = float(kstwo.sf(distance, np.round(size)))
+        resolution = float(kstwo.isf(KS_LEVEL, np.round(size)))
     observed = np.cumsum(successes) / max(int(ends.sum()), 1)
     seen = np.pad(observed, (0, max(0, _GAP_STEPS - longest)), mode="edge")[: _GAP_STEPS + 1]
     delta = 2 * df_full - g2
     return PaperProfile(
-        accepted=None if p is None else p > _KS_LEVEL and delta > 0,
+        accepted=None if p is None else p > KS_LEVEL and delta > 0,
         delta_aic=delta,
         delta_aic_support=2 * df_support - g2,
         g2=g2,
         n_events=int(table.totals[0]),
         df_full=df_full,
         df_support=df_support,
-        chi2_p=float(chi2.sf(g2, df_support)) if df_support else None,
+        chi2_p=float(chdtrc(df_support, g2)) if df_support else None,
         largest_g2=largest,
         aic_is_vacuous=largest < 2 * df_full,
         ks_distance=distance,
         ks_p=p,
         n_success=n_success,
-        ks_resolution=1.36 / math.sqrt(n_success) if n_success else None,
+        ks_resolution=resolution,
         gap=float(np.abs(curve[: _GAP_STEPS + 1] - seen).max()),
     )

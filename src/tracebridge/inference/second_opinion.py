@@ -1,20 +1,23 @@
 """Intervals that owe nothing to a prior, beside those of the posterior, each with the name of its method.
 
-The bootstrap answers for every property. The probability of success, within a budget or not, and the mean time have a
-delta-method interval from the gradient of the unsmoothed chain; the pass rate, which that chain's probability of
-success equals, has Wilson's, which stays sensible where no failure was seen and the others have width zero.
+The bootstrap answers for every property, with intervals widened for there being few runs or tasks; that of a chain
+which remembers more than its category refits its form, with the shrinkage of its rows. The probability of success,
+within a budget or not, and the mean time have a delta-method interval from the gradient of the unsmoothed chain; the
+pass rate, which that chain's probability of success equals, has Wilson's, which stays sensible where no failure was
+seen and the others have width zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.chain.stuck import stuck_as_outcome
 from tracebridge.checking.result import number_to_json
 from tracebridge.closedform.batched.chain_stack import ChainStack
@@ -22,10 +25,14 @@ from tracebridge.closedform.batched.operators import evaluate_stacked
 from tracebridge.closedform.bounds import number_of_steps
 from tracebridge.closedform.sensitivity import mean_time_gradient, reliability_gradient
 from tracebridge.errors import EngineError, UsageError
-from tracebridge.inference.batched_evaluation import TIE, PropertyDraws
+from tracebridge.inference.batched_evaluation import TIE
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES, Bootstrap, Unit, unsmoothed_chain
-from tracebridge.inference.intervals import Interval, equal_tailed, normal, wilson
+from tracebridge.inference.expanded.posterior import resampled_otherwise, runs_of
+from tracebridge.inference.expanded.resampling import Resamples
+from tracebridge.inference.few_units import few_units_text, resampled_interval
+from tracebridge.inference.intervals import Interval, normal, wilson
 from tracebridge.inference.uncertainty import DEFAULT_LEVEL, draw_properties, resolved_properties
+from tracebridge.inference.value_range import value_range
 from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.inference.run_counts import RunCounts
     from tracebridge.pctl.ast import Property, PropertyFile
+
+_NOUNS: Mapping[Unit, str] = {"trace": "run", "task": "task"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +80,7 @@ class SecondOpinion:
 
 
 def second_opinions(
-    fit: ChainFit,
+    fit: ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
     runs: RunCounts | None = None,
@@ -83,11 +92,13 @@ def second_opinions(
     """Bootstrap, delta-method and Wilson intervals for every property of a file, in its order.
 
     Args:
-        fit: the fitted chain; its counts, censoring policy and start matter, its prior and support do not.
+        fit: the fitted chain; its counts, censoring policy and start matter, its prior and support do not. A chain that
+            remembers more has no delta method, and no bootstrap but of the unit that its draws do not resample.
         properties: a property file, the path of one, or the text of one.
-        runs: what each run adds to the counts; without it there is no bootstrap. Where every run has a task, tasks are
-            drawn again as well.
-        resamples: how many corpora of each kind. seed: of the resamples. level: of the intervals.
+        runs: what each run adds to the counts; without it there is no bootstrap of a first-order chain, others have
+            their runs. Where every run has a task, tasks are drawn again as well.
+        resamples: how many corpora of each kind; fewer of chains that are refitted. seed: of the resamples.
+        level: of the intervals.
         constants: values for constants of the file.
 
     Raises:
@@ -97,38 +108,90 @@ def second_opinions(
     if not 0 < level < 1:
         raise UsageError(f"a level lies between 0 and 1, not {level!r}")
     resolved = resolved_properties(fit, properties, constants)
-    unsmoothed = unsmoothed_chain(fit)
-    known = [each for each in resolved if not _never_seen(unsmoothed, each)]
-    drawn: dict[str, list[PropertyDraws | EngineError]] = {}
-    if runs is not None:
-        has_tasks = len(runs.task_names) > 1 and bool((runs.tasks >= 0).all())
-        units: tuple[Unit, ...] = ("trace", "task") if has_tasks else ("trace",)
-        for unit in units:
-            stacks = Bootstrap.of_runs(fit, runs, unit).resamples(resamples, seed)
-            drawn[f"{unit} bootstrap, percentile"] = draw_properties(known, stacks, resamples, tie=TIE)
+    chain = fit.chain if isinstance(fit, ExpandedFit) else unsmoothed_chain(fit)
+    known = [each for each in resolved if not _never_seen(chain, each)]
+    drawn = [
+        (each, draw_properties(known, each.stacks, each.number, tie=TIE))
+        for each in _resampled(fit, runs, resamples, seed, level)
+    ]
+    estimates = draw_properties(known, [ChainStack.of_chain(chain)], 1, tie=TIE) if drawn else []
     place = {id(each): i for i, each in enumerate(known)}
     opinions = []
     for property_ in resolved:
         intervals, satisfied, notes = [], {}, []
-        if missing := _never_seen(unsmoothed, property_):
+        if missing := _never_seen(chain, property_):
             notes.append(f'without a prior nothing is known of "{missing[0]}", which no run visits')
             opinions.append(SecondOpinion(property=property_, intervals=(), satisfied={}, notes=tuple(notes)))
             continue
-        for method, outcomes in drawn.items():
-            outcome = outcomes[place[id(property_)]]
+        for source, outcomes in drawn:
+            outcome, estimate = outcomes[place[id(property_)]], estimates[place[id(property_)]]
             if isinstance(outcome, EngineError):
-                notes.append(f"{method}: {outcome}")
+                notes.append(f"{source.method}: {outcome}")
                 continue
             if outcome.holds is not None:
-                satisfied[method] = float(outcome.holds.mean())
+                satisfied[source.method] = float(outcome.holds.mean())
             if outcome.values is not None and not np.isnan(outcome.values).all():
                 defined = outcome.values[~np.isnan(outcome.values)]
-                intervals.append(equal_tailed(defined, level, method)[0])
+                known_value = None if isinstance(estimate, EngineError) else estimate.values
+                intervals.append(source.interval(defined, known_value, property_.formula, level))
         intervals += _analytic(fit, property_, level)
         opinions.append(
             SecondOpinion(property=property_, intervals=tuple(intervals), satisfied=satisfied, notes=tuple(notes))
         )
     return opinions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Resampled:
+    """A method of resampling: its name, what a unit is, how many there are, the chains that it gives, their number."""
+
+    name: str
+    unit: Unit
+    units: int
+    level: float
+    stacks: Iterator[ChainStack]
+    number: int
+
+    @property
+    def method(self) -> str:
+        return f"{self.name}, percentile" + few_units_text(self.units, _NOUNS[self.unit], self.level)
+
+    def interval(
+        self, values: NDArray[np.float64], estimate: NDArray[np.float64] | None, formula: ast.Formula, level: float
+    ) -> Interval:
+        """Of values that are defined, about the estimate or, where that is not, about their median."""
+        centre = float(np.median(values)) if estimate is None or np.isnan(estimate[0]) else float(estimate[0])
+        least, most = value_range(formula)
+        found = resampled_interval(values, centre, self.units, level, self.name, least=least, most=most)
+        return replace(found, method=self.method)
+
+
+def _resampled(
+    fit: ChainFit | ExpandedFit, runs: RunCounts | None, resamples: int, seed: int, level: float
+) -> Iterator[_Resampled]:
+    """Methods of resampling."""
+    if isinstance(fit, ExpandedFit):
+        paths = runs_of(fit)
+        for source in resampled_otherwise(fit):
+            number = source.number(resamples)
+            by_task = isinstance(source.source, Resamples) and source.source.unit == "task"
+            yield _Resampled(
+                name=source.method,
+                unit="task" if by_task else "trace",
+                units=len(np.unique(paths.blocks)) if by_task else paths.n_runs,
+                level=level,
+                stacks=source.draws(number, seed),
+                number=number,
+            )
+    elif runs is not None:
+        has_tasks = len(runs.task_names) > 1 and bool((runs.tasks >= 0).all())
+        units: tuple[Unit, ...] = ("trace", "task") if has_tasks else ("trace",)
+        for unit in units:
+            stacks = Bootstrap.of_runs(fit, runs, unit).resamples(resamples, seed)
+            number = runs.n_runs if unit == "trace" else len(runs.task_names)
+            yield _Resampled(
+                name=f"{unit} bootstrap", unit=unit, units=number, level=level, stacks=stacks, number=resamples
+            )
 
 
 def _never_seen(chain: MarkovChain, property_: Property) -> list[str]:
@@ -137,7 +200,7 @@ def _never_seen(chain: MarkovChain, property_: Property) -> list[str]:
     return [name for name in labels if not chain.has_label(name)]
 
 
-def _analytic(fit: ChainFit, property_: Property, level: float) -> list[Interval]:
+def _analytic(fit: ChainFit | ExpandedFit, property_: Property, level: float) -> list[Interval]:
     """Delta method and Wilson, where the property is about a number that has them."""
     match property_.formula:
         case ast.Probability(path=ast.Eventually(operand=ast.Label("success"), bound=bound, reward_bounds=())) as asked:
@@ -146,10 +209,14 @@ def _analytic(fit: ChainFit, property_: Property, level: float) -> list[Interval
             budget = _budget(bound)
             if bound is not None and budget is None:
                 return []
-            found = [delta_interval(fit, asked, budget, level)]
-            score = wilson_of_pass_rate(fit, level) if bound is None else None
+            found = [] if isinstance(fit, ExpandedFit) else [delta_interval(fit, asked, budget, level)]
+            # Runs from a start that was given need not pass as often as those that were observed.
+            is_pass_rate = bound is None and isinstance(fit.start, str)
+            score = wilson_of_pass_rate(fit, level) if is_pass_rate else None
             return found if score is None else [*found, score]
-        case ast.Reward(path=ast.ReachReward(ast.Label("absorbed")), structure="steps", condition=None) as asked:
+        case ast.Reward(path=ast.ReachReward(ast.Label("absorbed")), structure="steps", condition=None) as asked if (
+            not isinstance(fit, ExpandedFit)
+        ):
             return [delta_interval(fit, asked, None, level)]
     return []
 
@@ -190,7 +257,7 @@ def _worth_of_states(chain: MarkovChain, asked: ast.Probability | ast.Reward) ->
     return np.asarray(evaluate_stacked(ChainStack.of_chain(chain), asked, holds)[:, 0])
 
 
-def wilson_of_pass_rate(fit: ChainFit, level: float = DEFAULT_LEVEL) -> Interval | None:
+def wilson_of_pass_rate(fit: ChainFit | ExpandedFit, level: float = DEFAULT_LEVEL) -> Interval | None:
     """Wilson's interval of the share of completed runs that succeed; with weights at their effective number.
 
     None where no run was completed.

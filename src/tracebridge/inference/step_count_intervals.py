@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.errors import UsageError
+from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.intervals import Interval, require_level
-from tracebridge.inference.posterior import DEFAULT_DRAWS, ChainPosterior
+from tracebridge.inference.posterior import DEFAULT_DRAWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.fit import ChainFit
     from tracebridge.closedform.batched.chain_stack import ChainStack
 
@@ -29,13 +31,19 @@ _MOST_STEPS = 2**40
 
 
 def horizon_interval(
-    fit: ChainFit, gap: float, *, draws: int = DEFAULT_DRAWS, seed: int = 0, level: float = 0.95
+    fit: ChainFit | ExpandedFit,
+    gap: float,
+    *,
+    draws: int = DEFAULT_DRAWS,
+    seed: int = 0,
+    level: float = 0.95,
+    source: FitDraws | None = None,
 ) -> Interval:
     """The interval of the smallest d with ``R_inf - R(d) <= gap``, over posterior draws of the chain.
 
     Args:
         fit: the chain with its counts. gap: above zero, in probability. draws, seed: of the posterior.
-        level: of the equal-tailed interval; an end is a number of steps.
+        level: of the equal-tailed interval; an end is a number of steps. source: see `property_uncertainty`.
 
     Raises:
         UsageError: for a gap of zero or below, no draw, or a level that is none.
@@ -43,11 +51,11 @@ def horizon_interval(
     """
     if not gap > 0:
         raise UsageError(f"a horizon needs a gap above zero, not {gap!r}")
-    return _interval(fit, lambda R_inf: R_inf - gap, draws, seed, level)
+    return _interval(source or FitDraws.of_fit(fit), lambda R_inf: R_inf - gap, draws, seed, level)
 
 
 def budget_interval(
-    fit: ChainFit, reliability: float, *, draws: int = DEFAULT_DRAWS, seed: int = 0, level: float = 0.95
+    fit: ChainFit | ExpandedFit, reliability: float, *, draws: int = DEFAULT_DRAWS, seed: int = 0, level: float = 0.95
 ) -> Interval:
     """The interval of the smallest d with ``R(d) >= reliability``; arguments and errors as for `horizon_interval`.
 
@@ -55,18 +63,21 @@ def budget_interval(
     """
     if not 0 < reliability <= 1:
         raise UsageError(f"a reliability to reach is above 0 and at most 1, not {reliability!r}")
-    return _interval(fit, lambda R_inf: np.full_like(R_inf, reliability), draws, seed, level)
+    source = FitDraws.of_fit(fit)
+    return _interval(source, lambda R_inf: np.full_like(R_inf, reliability), draws, seed, level)
 
 
 # ---------------------------------------------------------------- behind them
 
 
-def _interval(fit: ChainFit, wanted: Callable[[Floats], Floats], draws: int, seed: int, level: float) -> Interval:
+def _interval(source: FitDraws, wanted: Callable[[Floats], Floats], draws: int, seed: int, level: float) -> Interval:
     """``wanted``: from R_inf of some draws to the R(d) that each must reach."""
     require_level(level)
-    stacks = list(ChainPosterior.of_fit(fit).draws(draws, seed))
-    success = fit.chain.label("success").astype(np.float64)[:, None]
-    open_ = ~fit.chain.label("absorbed")
+    draws = source.number(draws)
+    stacks = list(source.draws(draws, seed))
+    chain = source.posterior.chain
+    success = chain.label("success").astype(np.float64)[:, None]
+    open_ = ~chain.label("absorbed")
     limits = [np.broadcast_to(s.mean_at_start(s.solve(open_, success)), (s.draws,)) for s in stacks]
     goals = [wanted(limit) for limit in limits]
     ever = sum(int((limit >= goal).sum()) for limit, goal in zip(limits, goals, strict=True))
@@ -78,8 +89,7 @@ def _interval(fit: ChainFit, wanted: Callable[[Floats], Floats], draws: int, see
         found = _first_within(curve, rank) if rank <= ever else None
         ends.append(math.inf if found is None else float(found.d))
         curve = found or curve
-    method = f"posterior of the {fit.prior} prior, equal-tailed"
-    return Interval(lower=ends[0], upper=ends[1], level=level, method=method)
+    return Interval(lower=ends[0], upper=ends[1], level=level, method=source.method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,14 +24,16 @@ from tracebridge.checking.run import require_fit, resolve_for
 from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.errors import EngineError, Location, Problem, PropertyError, UsageError
 from tracebridge.inference.batched_evaluation import TIE, PropertyDraws, evaluate_draws, one_by_one
+from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.intervals import Interval, equal_tailed
-from tracebridge.inference.posterior import DEFAULT_DRAWS, ChainPosterior
+from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.pctl import fold_steps, parse_properties, read_properties
 from tracebridge.pctl.ast import PropertyFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.fit import ChainFit
     from tracebridge.pctl.ast import Formula, Property
 
@@ -124,7 +126,7 @@ class PropertyUncertainty:
 
 
 def property_uncertainty(
-    fit: ChainFit,
+    fit: ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
     draws: int = DEFAULT_DRAWS,
@@ -132,36 +134,44 @@ def property_uncertainty(
     level: float = DEFAULT_LEVEL,
     constants: Mapping[str, Fraction | bool] | None = None,
     known: KnownDraws | None = None,
+    source: FitDraws | None = None,
 ) -> list[PropertyUncertainty]:
     """Propagate posterior draws of a fit through every property of a file; all properties see the same draws.
 
     Args:
-        fit: the fitted chain with its counts. properties: a property file, the path of one, or the text of one.
-        draws: how many; see `SLOW_DRAWS` for properties that are not evaluated side by side.
+        fit: the fitted chain with its counts, or with its runs. properties: a property file, the path of one, or the
+            text of one.
+        draws: how many; see `SLOW_DRAWS` for properties that are not evaluated side by side. Fewer of large chains and
+            of those that are refitted, which the notes say.
         seed: of the draws. level: of intervals, and of the rule where a property does not give its own.
         constants: values for constants of the file.
         known: formulas that were evaluated before with this fit, seed and number of draws; what is new is added.
+        source: the draws of the fit, which remember refits, for who asks more than once.
 
     Raises:
         PropertyError: the file cannot be read, or a property does not fit the chain.
-        UsageError: for a level that is none, or no draw.
+        UsageError: for a level that is none, or no draw; for a fit without its runs, where these are drawn again.
     """
     if not 0.5 <= level < 1:
         raise UsageError(f"a level that decides is at least 0.5 and below 1, not {level!r}")
     resolved = resolved_properties(fit, properties, constants)
     known = {} if known is None else known
     new = [each for each in resolved if each.formula not in known]
-    posterior = ChainPosterior.of_fit(fit)
-    outcomes = draw_properties(new, posterior.draws(draws, seed), draws)
+    source = source or FitDraws.of_fit(fit)
+    number = source.number(draws)
+    outcomes = draw_properties(new, source.draws(number, seed), number)
     points = draw_properties(new, [ChainStack.of_chain(fit.chain)], 1, tie=TIE)
     for each, outcome, point in zip(new, outcomes, points, strict=True):
         known[each.formula] = outcome, point
-    method = f"posterior of the {fit.prior} prior, equal-tailed"
-    return [summarised(each, *known[each.formula], level=level, seed=seed, method=method) for each in resolved]
+    found = [summarised(each, *known[each.formula], level=level, seed=seed, method=source.method) for each in resolved]
+    if number == draws:
+        return found
+    fewer = f"{number} draws and not {draws:,}: {source.reason}"
+    return [replace(each, notes=(*each.notes, fewer)) for each in found]
 
 
 def resolved_properties(
-    fit: ChainFit, properties: PropertyFile | Path | str, constants: Mapping[str, Fraction | bool] | None
+    fit: ChainFit | ExpandedFit, properties: PropertyFile | Path | str, constants: Mapping[str, Fraction | bool] | None
 ) -> list[Property]:
     """The properties of a file as they are about the chain of a fit.
 

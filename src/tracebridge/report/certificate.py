@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tracebridge.inference.certificate import IDENTITY
+from tracebridge.inference.certificate import IDENTITY, p_text
+from tracebridge.inference.published_rule import KS_LEVEL
 from tracebridge.report.markdown import bullets, escape, printable, table
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.inference.certificate import Certificate, StatisticResult
@@ -40,6 +42,7 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     lines = [f"certificate: {_VERDICTS[certificate.verdict]}"]
     lines += [f"  {reason}" for reason in certificate.reasons]
     lines += ["", "tested:", *(f"  {part}" for part in _tested(certificate))]
+    lines += [f"  {_joint(certificate)}"]
     lines += ["", *_aligned(_STATISTICS, _statistic_rows(certificate))]
     if certificate.covariates:
         lines += ["", "do runs differ by a covariate?", *_aligned(_COVARIATES, _covariate_rows(certificate))]
@@ -55,7 +58,7 @@ def certificate_markdown(certificate: Certificate) -> str:
     parts = [
         f"**{_VERDICTS[certificate.verdict]}.**",
         bullets(escape(reason) for reason in certificate.reasons),
-        f"Tested: {escape('; '.join(_tested(certificate)))}.",
+        f"Tested: {escape('; '.join(_tested(certificate)))}. " + escape(_joint(certificate)),
         table(_STATISTICS, _statistic_rows(certificate)),
     ]
     if certificate.covariates:
@@ -72,18 +75,27 @@ def _tested(certificate: Certificate) -> list[str]:
     runs = ", ".join(f"{count} {outcome}" for outcome, count in certificate.runs.items())
     parts = [
         "that runs are independent draws from one first-order chain with fixed probabilities",
-        f"{runs}; {certificate.n_states} states, {certificate.n_events} transitions",
-        f"parametric bootstrap of the largest statistic, {certificate.replicates} replicates, seed {certificate.seed}",
-        f"joint p {_p(certificate.p, certificate.replicates, equals='= ')} at level {certificate.level:g}",
+        f"{runs}; {counted(certificate.n_states, 'state')}, {counted(certificate.n_events, 'transition')}",
+        f"parametric bootstrap, {certificate.replicates} replicates, seed {certificate.seed}",
+        f"joint p {p_text(certificate.p, certificate.replicates)} at level {certificate.level:g}",
     ]
     if certificate.held_out:
         parts.insert(2, "fitted to one half of the tasks, judged on the other")
     return parts
 
 
-def _p(p: float, replicates: int, *, equals: str = "") -> str:
-    """A p-value; one as small as the replicates allow is only known to be at most that."""
-    return f"<= {p:.3g}" if p <= 1 / (replicates + 1) else f"{equals}{p:.3g}"
+def _joint(certificate: Certificate) -> str:
+    number = certificate.replicates
+    return (
+        f"The joint p is the share, among the runs and {number} corpora drawn from the chain, of those whose largest "
+        "statistic, standardised, is at least as large as that of the runs; the smallest that it can be is "
+        f"1/({number} + 1) = {1 / (number + 1):.3g}."
+    )
+
+
+def _p(p: float, replicates: int, *, least: float | None = None) -> str:
+    """A p-value in a table."""
+    return p_text(p, replicates, least=least).removeprefix("= ")
 
 
 def _statistic_rows(certificate: Certificate) -> list[list[str]]:
@@ -92,12 +104,18 @@ def _statistic_rows(certificate: Certificate) -> list[list[str]]:
             each.name,
             _TESTED.get(each.name, ""),
             _p(each.p, certificate.replicates),
-            f"{each.effect:.3g} {_UNITS[each.unit]}",
+            _departure(each),
             _seen_from(each, certificate),
-            f"{each.n_events} {'ended runs' if each.unit == 'gap' else 'steps'}",
+            counted(each.n_events, "ended run" if each.unit == "gap" else "step"),
         ]
         for each in certificate.statistics
     ]
+
+
+def _departure(statistic: StatisticResult) -> str:
+    """The effect; the mean of chance is taken out of one in nats, which can leave less than nothing."""
+    size = f"{statistic.effect:.3g} {_UNITS[statistic.unit]}"
+    return f"none ({size}: less than chance brings)" if statistic.effect < 0 else size
 
 
 def _seen_from(statistic: StatisticResult, certificate: Certificate) -> str:
@@ -120,7 +138,7 @@ def _covariate_rows(certificate: Certificate) -> list[list[str]]:
             str(each.n_runs),
             str(each.n_values),
             "no test" if each.p is None else _p(each.p, certificate.replicates),
-            "-" if each.p_holm is None else f"{each.p_holm:.3g}",
+            "-" if each.p_holm is None else _p(each.p_holm, certificate.replicates, least=each.p),
             each.over,
         ]
         for each in certificate.covariates
@@ -132,8 +150,8 @@ def _where(certificate: Certificate, *, cells: int | None = None) -> Iterator[st
     if certificate.p <= certificate.level:
         curve = certificate.curve
         yield (
-            f"largest gap of the curves: {curve.outcome} within {curve.step} steps, {curve.observed:.3g} observed "
-            f"(Aalen-Johansen) against {curve.fitted:.3g} by the chain"
+            f"largest gap of the curves: {curve.outcome} within {counted(curve.step, 'step')}, {curve.observed:.3g} "
+            f"observed (Aalen-Johansen) against {curve.fitted:.3g} by the chain"
         )
     for name in dict.fromkeys(share.statistic for share in certificate.shares):
         mine = [share for share in certificate.shares if share.statistic == name]
@@ -145,30 +163,41 @@ def _where(certificate: Certificate, *, cells: int | None = None) -> Iterator[st
         if cells is not None and shown_of[each.statistic] > cells:
             continue
         yield (
-            f"{each.statistic} {each.context}: {each.state} -> {each.following} {each.observed} times, "
+            f"{each.statistic} {each.context}: {each.state} -> {each.following} {counted(each.observed, 'time')}, "
             f"{each.expected:.1f} expected ({each.residual:+.1f} standard deviations)"
         )
 
 
 def _published(certificate: Certificate) -> str:
+    """What it says, by which of its two conditions, and what it is shown for."""
     paper = certificate.paper
-    verdict = {True: "accepts", False: "rejects", None: "has no answer, for no run succeeded"}[paper.accepted]
+    order = f"AIC of the second order minus that of the first {paper.delta_aic:+.4g}"
+    prefers = "prefers the first" if paper.delta_aic > 0 else "does not prefer the first"
     vacuous = ", which could not have come out otherwise" if paper.aic_is_vacuous else ""
-    order = f"AIC of the second order minus the first {paper.delta_aic:+.4g}{vacuous}"
-    times = ""
-    if paper.ks_distance is not None and paper.ks_p is not None:
+    order += f", which {prefers}{vacuous}"
+    if paper.ks_distance is None or paper.ks_p is None:
+        verdict, times = "has no answer, for no run succeeded", ""
+    else:
+        verdict = "accepts" if paper.accepted else "rejects"
+        told = "not told apart" if paper.ks_p > KS_LEVEL else "told apart"
         times = (
-            f"; Kolmogorov-Smirnov distance {paper.ks_distance:.3g}, p = {paper.ks_p:.3g}, {paper.n_success} successes"
+            f"; times to success of the runs and of the chain {told} by a Kolmogorov-Smirnov distance of "
+            f"{paper.ks_distance:.3g}, p = {paper.ks_p:.3g} of {counted(paper.n_success, 'run')}"
         )
-    return f"{verdict} (arXiv:2604.24579, algorithm 2: {order}{times}; largest gap of R(d) {paper.gap:.3g})"
+    return (
+        f"{verdict}. It accepts where the AIC prefers the first order and the times to success are not told apart "
+        f"(arXiv:2604.24579, algorithm 2). Here: {order}{times}; largest gap of R(d) {paper.gap:.3g}. It stands here "
+        "for comparison; the certificate does not use it"
+    )
 
 
 def _figures(certificate: Certificate) -> str:
     figures = certificate.figures
     return (
-        f"Here: R_inf {_or_none(figures.reliability)}, pass rate {_or_none(figures.pass_rate)}; MTTA "
-        f"{_or_none(figures.mean_time)}, mean length {_or_none(figures.mean_length)}; what they differ by is the prior "
-        "and the censoring"
+        f"Here, by the runs that the chain was fitted to and their weights if they have some: R_inf "
+        f"{_or_none(figures.reliability)}, pass rate {_or_none(figures.pass_rate)}; MTTA "
+        f"{_or_none(figures.mean_time)}, mean length {_or_none(figures.mean_length)}; what sets them apart is the "
+        "prior, the censoring, and the start if it was given"
     )
 
 

@@ -7,8 +7,7 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from tracebridge.report.markdown import escape, table
-from tracebridge.report.table import NOTHING
-from tracebridge.report.uncertainty import interval_text
+from tracebridge.report.table import NOTHING, interval_text
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -67,6 +66,24 @@ def curve_notes(findings: Findings) -> Iterator[str]:
     observed = findings.observed
     if observed is None:
         return
+    if not isinstance(findings.fit.start, str):
+        yield (
+            "The chain starts where it was told to, and not as the runs did: neither their curve nor their pass rate "
+            "stands beside its numbers."
+        )
+    elif observed.points:
+        yield from _about_observed_curve(findings, observed)
+    if observed.bounds:
+        yield (
+            f"The last column is about the {counted(observed.n_censored, 'censored run')}: the chain if all of them "
+            "had failed with their last step, and if all had succeeded. However their ends are shared out, R_inf and "
+            "R(d) lie between; a run that would have gone on makes the mean time longer."
+        )
+    elif observed.missing is not None:
+        yield f"No bounds for the {counted(observed.n_censored, 'censored run')}: {escape(observed.missing)}."
+
+
+def _about_observed_curve(findings: Findings, observed: ObservedCurve) -> Iterator[str]:
     yield (
         "The observed curve needs no chain: it is the share of runs that succeeded within d steps, censored runs "
         "counted for as long as they were seen, with its 95 % score interval."
@@ -77,14 +94,6 @@ def curve_notes(findings: Findings) -> Iterator[str]:
             "A censored run counts there as not ended by its last step; the fit leaves out what followed that step. "
             "Where many short runs are censored, above all not by a step cap, the two differ for that reason alone."
         )
-    if observed.bounds:
-        yield (
-            f"The last column is about the {counted(observed.n_censored, 'censored run')}: the chain if all of them "
-            "had failed with their last step, and if all had succeeded. However their ends are shared out, R_inf and "
-            "R(d) lie between; a run that would have gone on makes the mean time longer."
-        )
-    elif observed.missing is not None:
-        yield f"No bounds for the {counted(observed.n_censored, 'censored run')}: {escape(observed.missing)}."
 
 
 def _marked(head: str, findings: Findings) -> str:
@@ -106,4 +115,4 @@ def _bounds(observed: ObservedCurve | None) -> dict[str, str]:
 
 
 def _steps(d: float) -> str:
-    return "none" if isinf(d) or d != d else f"{d:g} steps"  # noqa: PLR0124 - NaN
+    return "none" if isinf(d) or d != d else counted(int(d), "step")  # noqa: PLR0124 - NaN

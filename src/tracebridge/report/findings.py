@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import Agreement, worst_exit_code
-from tracebridge.inference.certificate import NOT_CERTIFIED
+from tracebridge.chain.expanded.fit import ExpandedFit
+from tracebridge.checking.result import Verdict
+from tracebridge.inference.expanded.standing import Standing, standings
+from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
     from tracebridge.inference.certificate import Certificate
+    from tracebridge.inference.expanded.certificate import ModelCertificate
+    from tracebridge.inference.expanded.ladder import Ladder
+    from tracebridge.inference.expanded.scope import Scope
     from tracebridge.inference.figure_uncertainty import FigureUncertainty
     from tracebridge.inference.planning import Plan
     from tracebridge.inference.qualitative import QualitativeBasis
@@ -22,6 +28,11 @@ if TYPE_CHECKING:
 #: Stands beside a qualitative verdict on a chain that lacks what was not seen.
 RELATIVE_TO_SUPPORT = "relative to support"
 
+#: Stands beside everything about a chain of runs none of which was seen to end.
+NO_END_SEEN = "no end was seen"
+
+_ENDS = frozenset({"success", "failure", "absorbed"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PropertyFinding:
@@ -29,12 +40,14 @@ class PropertyFinding:
 
     Attributes:
         agreement: what the engines and the data say.
+        standing: what the certificate says for the scope that the property needs; None where none was looked for.
         marks: words that stand beside its verdict and numbers wherever they are shown.
         opinion: intervals by other methods. plan: how many more runs would decide it. basis: what its qualitative
             operators rest on, on a chain that lacks unseen transitions.
     """
 
     agreement: Agreement
+    standing: Standing | None = None
     marks: tuple[str, ...] = ()
     opinion: SecondOpinion | None = None
     plan: Plan | None = None
@@ -44,6 +57,7 @@ class PropertyFinding:
         """A JSON document."""
         return {
             **self.agreement.to_dict(),
+            "standing": None if self.standing is None else self.standing.to_dict(),
             "marks": list(self.marks),
             "second_opinion": None if self.opinion is None else self.opinion.to_dict(),
             "plan": None if self.plan is None else self.plan.to_dict(),
@@ -61,30 +75,46 @@ class Findings:
             empty if draws were turned off.
         properties: one a property. engines: engine name to version. exact: whether rationals were asked for.
         certificate: whether the runs are those of such a chain, or why that was not tested.
+        ladder: how the form of the chain was found; None for one that was named.
         observed: the empirical curve beside the chain's. notes: what was left out and why, one sentence each.
     """
 
     corpus: Mapping[str, Any]
-    fit: ChainFit
+    fit: ChainFit | ExpandedFit
     figures: KeyFigures | str
     properties: tuple[PropertyFinding, ...]
     engines: Mapping[str, str]
     exact: bool
-    certificate: Certificate | str
+    certificate: Certificate | ModelCertificate | str
+    ladder: Ladder | None = None
     figure_uncertainty: Mapping[str, FigureUncertainty] = field(default_factory=dict)
     observed: ObservedCurve | None = None
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not end_was_seen(self.fit):
+            object.__setattr__(self, "properties", tuple(map(without_an_end, self.properties)))
+
+    @property
+    def standings(self) -> Mapping[Scope, Standing]:
+        """What the certificate, or the ladder, says for each scope."""
+        return standings(self.certificate if self.ladder is None else self.ladder)
+
     @property
     def mark(self) -> str | None:
-        """What stands beside every number of a chain that is not accepted."""
-        return NOT_CERTIFIED if isinstance(self.certificate, str) else self.certificate.mark
+        """What stands beside every headline number of a chain that is not accepted, or that rests on no end of a run.
+
+        Headline numbers are about when runs end and how.
+        """
+        marks = [self.standings["timing"].mark, None if end_was_seen(self.fit) else NO_END_SEEN]
+        return ", ".join(mark for mark in marks if mark is not None) or None
 
     @property
     def exit_code(self) -> int:
-        """The worst over all properties; 4 if the certificate rejects the chain."""
+        """The worst over all properties; 4 if the chain is rejected for headline numbers or for a property."""
         codes = [each.agreement.exit_code for each in self.properties]
-        if not isinstance(self.certificate, str) and self.certificate.verdict == "reject":
+        needed = [self.standings["timing"], *(each.standing for each in self.properties)]
+        if any(standing is not None and standing.verdict == "reject" for standing in needed):
             codes.append(4)
         return worst_exit_code(codes)
 
@@ -96,3 +126,28 @@ def marks_of(basis: Sequence[QualitativeBasis], mark: str | None = None) -> tupl
         basis: of a property on a chain that lacks unseen transitions, else empty. mark: of the certificate.
     """
     return (*(() if mark is None else (mark,)), *((RELATIVE_TO_SUPPORT,) if basis else ()))
+
+
+def end_was_seen(fit: ChainFit | ExpandedFit) -> bool:
+    """Whether some run behind a fit succeeded or failed, under its policy for censored runs."""
+    rows = (fit.base if isinstance(fit, ExpandedFit) else fit).row_counts()
+    m = len(rows.states)
+    return bool(rows.starts[m:].any() or rows.counts[:, [m, m + 1]].sum())
+
+
+def without_an_end(finding: PropertyFinding) -> PropertyFinding:
+    """A finding about runs none of which was seen to end: marked, and undecided if it is about how runs end.
+
+    The chain gives such a property a value, for it takes the last observation of every run for its last step.
+    """
+    agreement = finding.agreement
+    marks = (*finding.marks, NO_END_SEEN)
+    names = {node.name for node in ast.walk(agreement.property.formula) if isinstance(node, ast.Label)}
+    if names & _ENDS and agreement.verdict in {Verdict.SATISFIED, Verdict.VIOLATED}:
+        reason = (
+            f"no run was seen to end: whether it is {Verdict.SATISFIED} rests on no observation "
+            f"(the chain alone has it {agreement.verdict})"
+        )
+        reasons = [*([agreement.reason] if agreement.reason else []), reason]
+        agreement = replace(agreement, verdict=Verdict.UNDECIDED, reason="; ".join(reasons))
+    return replace(finding, agreement=agreement, marks=marks)

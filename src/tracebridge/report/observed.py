@@ -9,13 +9,14 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.chain.censoring_bounds import censoring_extremes
+from tracebridge.chain.fit import ChainFit
 from tracebridge.chain.survival import aalen_johansen
 from tracebridge.checking.result import number_to_json
 from tracebridge.closedform import long_run_reliability, mean_time_to_absorption, reliability
 from tracebridge.errors import TracebridgeError
 
 if TYPE_CHECKING:
-    from tracebridge.chain.fit import ChainFit
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.chain.survival import LengthCounts
 
@@ -48,7 +49,8 @@ class ObservedCurve:
     """What the runs say without the chain, and what the censored ones could change.
 
     Attributes:
-        points: one a budget. n_runs, n_censored: under the policy of the fit.
+        points: one a budget; none for a chain whose start was given, for these runs start elsewhere.
+        n_runs, n_censored: under the policy of the fit.
         bounds: of ``R_inf`` and each ``R(d)`` by name, and of ``MTTA``, whose two are equal and a lower bound; empty
             without a censored run. missing: why there are none although runs are censored.
     """
@@ -81,16 +83,17 @@ class ObservedCurve:
         }
 
 
-def observed_curve(fit: ChainFit, lengths: LengthCounts, budgets: Sequence[int]) -> ObservedCurve:
+def observed_curve(fit: ChainFit | ExpandedFit, lengths: LengthCounts, budgets: Sequence[int]) -> ObservedCurve:
     """The empirical curve at these budgets, and the extremes of censoring.
 
     Args:
-        fit: the fit, whose policy says what censored runs count as. lengths: of all its runs, as they were seen.
+        fit: the fit, whose policy says what censored runs count as; the extremes of a richer chain are those of the
+            first-order chain behind it. lengths: of all its runs, as they were seen.
         budgets: each d, ascending.
     """
     counts = lengths.under(fit.policy)
     points: list[EmpiricalPoint] = []
-    if counts.n_runs and budgets:
+    if counts.n_runs and budgets and isinstance(fit.start, str):
         curves = aalen_johansen(counts)
         columns = [curves.at(budgets).tolist(), *(end.tolist() for end in curves.interval(budgets))]
         points = [
@@ -102,7 +105,7 @@ def observed_curve(fit: ChainFit, lengths: LengthCounts, budgets: Sequence[int])
     n_censored = lengths.runs_by_outcome()["censored"]
     if n_censored:
         try:
-            bounds = _bounds(fit, budgets)
+            bounds = _bounds(fit if isinstance(fit, ChainFit) else fit.base, budgets)
         except TracebridgeError as error:
             missing = str(error)
     return ObservedCurve(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.result import Verdict
+from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.pctl import explain
 from tracebridge.report.certificate import certificate_markdown
 from tracebridge.report.figure_tables import curve_notes, curve_table, figure_table
 from tracebridge.report.markdown import bullets, escape, table
+from tracebridge.report.model_certificate import ladder_markdown, model_certificate_markdown
 from tracebridge.report.results import POLICIES, assumption_notes
 from tracebridge.report.table import (
     listing_lines,
@@ -19,9 +22,11 @@ from tracebridge.report.table import (
     verdict_text,
 )
 from tracebridge.report.uncertainty import basis_lines, opinion_text, plan_text
+from tracebridge.states.model_form import FIRST_ORDER
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
+    from tracebridge.chain.counts import CensoringPolicy, TransitionCounts
     from tracebridge.report.findings import Findings, PropertyFinding
 
 _POLICY_MEANING = {
@@ -29,6 +34,9 @@ _POLICY_MEANING = {
     "failure": "censored runs count as failures",
     "drop": "censored runs are left out",
 }
+
+
+_LONGEST_FRACTION = 20  # those of weights may have hundreds of digits
 
 
 def summary_markdown(findings: Findings) -> str:
@@ -53,7 +61,9 @@ def _headline(findings: Findings) -> Iterator[str]:
     parts = ", ".join(f"{count} {word}" for word, count in counts.items())
     yield f"{len(findings.properties)} {'property' if len(findings.properties) == 1 else 'properties'}: {parts}."
     certificate = findings.certificate
-    if isinstance(certificate, str):
+    if isinstance(certificate, ModelCertificate):
+        yield from _standings(findings)
+    elif isinstance(certificate, str):
         yield f"Certificate: none, because {escape(certificate)}. Whether such a chain describes the runs is open."
     elif findings.mark is None:
         yield "Certificate: accept. The runs are compatible with the chain."
@@ -62,6 +72,18 @@ def _headline(findings: Findings) -> Iterator[str]:
             f"Certificate: **{certificate.verdict}** ({escape('; '.join(certificate.reasons))}). Every number of the "
             f"chain below is marked *{findings.mark}*."
         )
+
+
+def _standings(findings: Findings) -> Iterator[str]:
+    """What stands behind the numbers of a richer chain, by scope."""
+    form = findings.fit.form if isinstance(findings.fit, ExpandedFit) else FIRST_ORDER
+    found = "" if findings.ladder is None else ", found by the ladder below"
+    yield f"Model: `{str(form).replace('`', chr(39))}`{found}."
+    lines = []
+    for scope, standing in findings.standings.items():
+        mark = "" if standing.mark is None else f" Marked *{standing.mark}*."
+        lines.append(f"Certificate for {scope}: **{standing.verdict}** ({escape('; '.join(standing.reasons))}).{mark}")
+    yield bullets(lines)
 
 
 def _properties(findings: Findings) -> Iterator[str]:
@@ -86,7 +108,7 @@ def _properties(findings: Findings) -> Iterator[str]:
     opinions = [
         [property_name(each.agreement, position), opinion_text(each.opinion)]
         for position, each in enumerate(findings.properties, start=1)
-        if each.opinion is not None
+        if each.opinion is not None and opinion_text(each.opinion)
     ]
     if opinions:
         yield "Second opinions, by methods that owe nothing to a prior:"
@@ -102,9 +124,11 @@ def _methods(findings: Findings) -> str:
     draws = sorted(
         {each.to_dict()["draws"] for each in found if each.interval is not None or each.satisfied is not None}
     )
-    number = f"{draws[0]}" if len(draws) == 1 else " or ".join(map(str, draws))
+    number = counted(draws[0], "draw") if len(draws) == 1 else f"{' or '.join(map(str, draws))} draws"
+    methods = sorted({each.to_dict()["interval"]["method"] for each in found if each.interval is not None})
+    how = methods[0] if len(methods) == 1 else f"posterior of the {findings.fit.prior} prior, equal-tailed"
     return (
-        f"Intervals: posterior of the {findings.fit.prior} prior, equal-tailed, {number} draws, if the chain's "
+        f"Intervals: {escape(how)}, {number}, if the chain's "
         "assumptions hold. P(sat.): the share of these draws in which the property holds. A property with `credible L` "
         "is satisfied (violated) if it holds (fails) for the fitted chain and in at least the share L of the draws; "
         "any other has the verdict of the fitted chain."
@@ -136,7 +160,12 @@ def _remarks(finding: PropertyFinding, name: str) -> Iterator[str]:
 def _certificate(findings: Findings) -> str:
     if isinstance(findings.certificate, str):
         return f"None, because {escape(findings.certificate)}."
-    return certificate_markdown(findings.certificate)
+    if not isinstance(findings.certificate, ModelCertificate):
+        return certificate_markdown(findings.certificate)
+    parts = [model_certificate_markdown(findings.certificate)]
+    if findings.ladder is not None:
+        parts = [ladder_markdown(findings.ladder), f"The last certificate of {escape(findings.ladder.form)}:", *parts]
+    return "\n\n".join(parts)
 
 
 def _corpus(findings: Findings) -> Iterator[str]:
@@ -153,26 +182,35 @@ def _corpus(findings: Findings) -> Iterator[str]:
         yield table(["termination", "runs"], reasons)
     rates = []
     for policy in POLICIES:
-        rate = fit.counts.pass_rate(policy)
         chosen = " (chosen)" if policy == fit.policy else ""
-        shown = "no run" if rate is None else f"{rate} = {float(rate):.4f}"
-        rates.append([f"{policy}{chosen}", _POLICY_MEANING[policy], shown])
-    yield table(["--censored", "the pass rate is over", "pass rate"], rates)
+        row = [f"{policy}{chosen}", _POLICY_MEANING[policy], _rate(fit.counts, policy)]
+        rates.append(row if fit.weighted is None else [*row, _rate(fit.weighted.weighted, policy)])
+    columns = ["--censored", "the pass rate is over", "pass rate"]
+    yield table(columns if fit.weighted is None else [*columns, "weighted pass rate"], rates)
     if corpus["problems"]:
         yield bullets(f"skipped: {escape(problem)}" for problem in corpus["problems"])
     if corpus["notes"]:
         yield bullets(escape(note) for note in corpus["notes"])
 
 
+def _rate(counts: TransitionCounts, policy: CensoringPolicy) -> str:
+    rate = counts.pass_rate(policy)
+    if rate is None:
+        return "no run"
+    exact = str(rate)
+    return f"{exact} = {float(rate):.4f}" if len(exact) <= _LONGEST_FRACTION else f"{float(rate):.4f}"
+
+
 def _chain(findings: Findings) -> Iterator[str]:
     fit, figures = findings.fit, findings.figures
     absorbers = fit.chain.absorbing.sum()
     yield (
-        f"{fit.chain.n_states} states ({absorbers} absorbing), {fit.chain.transitions.nnz} transitions; prior "
+        f"{counted(fit.chain.n_states, 'state')} ({absorbers} absorbing), "
+        f"{counted(fit.chain.transitions.nnz, 'transition')}; prior "
         f"{fit.prior}, {fit.support} support, censored runs as `{fit.policy}`."
     )
     rows = fit.counts.visits
-    start = dict(zip(fit.chain.states, fit.chain.initial.tolist(), strict=True))
+    start = {name: float(fit.chain.initial[fit.chain.label(name)].sum()) for name in fit.counts.states}
     visits = sorted(zip(fit.counts.states, rows.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
     yield table(
         ["state", "steps", "start"], [[name, str(count), f"{start.get(name, 0):.4g}"] for name, count in visits]

@@ -12,7 +12,7 @@ from tracebridge.checking.result import Verdict, is_precise
 from tracebridge.pctl import ast, format_formula
 
 if TYPE_CHECKING:
-    from tracebridge.agreement import Agreement
+    from tracebridge.agreement import Agreement, Ends
     from tracebridge.checking.result import CheckResult
     from tracebridge.closedform.enclosure import Enclosure
 
@@ -21,6 +21,9 @@ NOTHING = "-"
 
 #: A list of values is shown so far.
 SHOWN_VALUES = 20
+
+#: Ends of intervals that are smaller are not told apart: draws of probabilities are cut off far below.
+SMALLEST_END = 1e-12
 
 _LONGEST_FRACTION = 15
 
@@ -80,10 +83,21 @@ def _data(agreement: Agreement, common: str) -> tuple[str, str]:
     if found is None:
         return NOTHING, NOTHING
     ends = found.interval
-    interval = NOTHING if ends is None else f"[{format_number(ends.lower, 4)}, {format_number(ends.upper, 4)}]"
+    interval = interval_text(ends)
     if ends is not None and _percent(found.level) != common:
         interval += f" {_percent(found.level)}"
     return interval, NOTHING if found.satisfied is None else f"{found.satisfied:.4g}"
+
+
+def interval_text(ends: Ends | None, *, digits: int = 4) -> str:
+    """``[0.36, 0.5]``. An end nearer to zero than any count can tell is below that: ``[<1e-12, 0.5]``."""
+    if ends is None:
+        return NOTHING
+    lower, upper = (
+        f"<{SMALLEST_END:g}" if 0 < end < SMALLEST_END else format_number(end, digits)
+        for end in (ends.lower, ends.upper)
+    )
+    return f"[{lower}, {upper}]"
 
 
 def property_name(agreement: Agreement, position: int) -> str:

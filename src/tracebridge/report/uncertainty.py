@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracebridge.report.findings import RELATIVE_TO_SUPPORT
-from tracebridge.report.table import NOTHING, format_number
+from tracebridge.report.table import interval_text
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
-    from tracebridge.agreement import Ends
     from tracebridge.inference.planning import Plan
     from tracebridge.inference.qualitative import QualitativeBasis
     from tracebridge.inference.second_opinion import SecondOpinion
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 SHOWN_EDGES = 20
 
 _ENOUGH = 0.8
-
-
-def interval_text(ends: Ends | None, *, digits: int = 4) -> str:
-    """``[0.36, 0.5]``."""
-    if ends is None:
-        return NOTHING
-    return f"[{format_number(ends.lower, digits)}, {format_number(ends.upper, digits)}]"
 
 
 def opinion_text(opinion: SecondOpinion) -> str:
@@ -47,13 +40,15 @@ def plan_text(plan: Plan) -> str:
     enough = plan.enough(_ENOUGH)
     last = plan.outlooks[-1]
     if enough is None:
-        answer = f"even {last.n_more} more runs would decide it with a probability of {last.decided:.2f} only"
+        runs = counted(last.n_more, "more run")
+        answer = f"even {runs} would decide it with a probability of {last.decided:.2f} only; no more were tried"
     else:
-        answer = f"about {enough} more runs would decide it with a probability of {_ENOUGH:g} or more"
+        answer = f"about {counted(enough, 'more run')} would decide it with a probability of {_ENOUGH:g} or more"
     shown = ", ".join(f"{each.n_more}: {each.decided:.2f}" for each in plan.outlooks)
+    error = max(each.error for each in plan.outlooks)
     return (
         f"{answer} (runs: probability of a decision at level {plan.level:g}, {shown}; posterior predictive, "
-        f"{last.futures} futures each, standard error at most {max(each.error for each in plan.outlooks):.2f})"
+        f"{counted(last.futures, 'future')} each, standard error at most {error:.2f})"
     )
 
 

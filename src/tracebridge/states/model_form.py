@@ -63,8 +63,8 @@ class ModelForm:
             raise UsageError("the bins of a clock start at 0 and ascend, such as clock:0,1,2,4,8")
         elif len(self.clock) > MAX_BINS:
             raise UsageError(f"{len(self.clock)} bins of a clock are more than {MAX_BINS}")
-        if self.group == "":
-            raise UsageError("a group needs the name of a covariate, such as group:model")
+        if self.group is not None and (not self.group or self.group != self.group.strip() or "+" in self.group):
+            raise UsageError(f"a group needs the name of a covariate, such as group:model, not {self.group!r:.100}")
 
     @property
     def bins(self) -> tuple[int, ...]:

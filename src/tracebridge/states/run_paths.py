@@ -188,7 +188,7 @@ class RunPaths:
         lengths = self.lengths
         after = np.empty(self.n_steps, dtype=np.int64)
         after[:-1] = self.codes[1:]
-        after[self.offsets[1:][lengths > 0] - 1] = len(self.states) + self.outcomes[lengths > 0]
+        after[self.offsets[1:][lengths > 0] - 1] = len(self.states) + self.outcomes[lengths > 0].astype(np.int64)
         return after
 
     @property

@@ -16,6 +16,7 @@ from tracebridge.studies import (
     exponential_limit,
     goodness_of_fit,
     held_out,
+    ladder,
     perturbation,
     uncertainty_tables,
 )
@@ -126,6 +127,14 @@ _ALL = (
         full=400,
         run=coverage.study,
     ),
+    Study(
+        name="ladder",
+        title="richer chains: certificates, intervals, exports, pass^k, and the ladder on corpora",
+        source="not in the paper",
+        replicates=8,
+        full=100,
+        run=ladder.study,
+    ),
 )
 
 #: In the order in which they build on each other.
@@ -133,7 +142,9 @@ STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
 
 
 def chosen_studies(names: Sequence[str]) -> list[Study]:
-    """The studies of these names, each once, in their order; ``all`` is every one.
+    """The studies of these names, each once, in the order in which they are named.
+
+    ``all`` stands for every one that is not named before it, in the order of `STUDIES`.
 
     Raises:
         UsageError: for a name that is none.
@@ -143,7 +154,8 @@ def chosen_studies(names: Sequence[str]) -> list[Study]:
             near = get_close_matches(name, STUDIES, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STUDIES)}, and {ALL}"
             raise UsageError(f"there is no study {name[:80]!r}: {hint}")
-    return [study for study in _ALL if ALL in names or study.name in names]
+    wanted = [each for name in names for each in (STUDIES if name == ALL else (name,))]
+    return [STUDIES[name] for name in dict.fromkeys(wanted)]
 
 
 def run_study(

@@ -1,0 +1,355 @@
+"""The ladder: which form of chain describes a corpus, found without fooling oneself.
+
+Tasks are split in three parts. On the first half all rungs of a fixed list are compared by cross-validation: for
+timing, by how well they foretell the times and kinds of ends; for the path, by how well they foretell each step. For
+each scope those are kept that no rung of its family foretells better than by more than one standard error, and that
+foretell better than all rungs they contain. The kept ones with the fewest states are certified on the second part, at
+most four a scope, until one is not rejected; and that one is tested once more, on the third part. Climbing until
+something passes makes a false pass likelier, not less likely, so that the list is fixed, all that was tried is told,
+and the last test looks at runs that nothing was chosen by (Berk, Brown, Buja, Zhang and Zhao 2013, Annals of Statistics
+41, 802-837, on inference after selection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracebridge.chain.expanded.estimation import space_of
+from tracebridge.chain.expanded.structure import ExpandedStructure
+from tracebridge.errors import FitError, NothingToCheckError
+from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model, count_parameters
+from tracebridge.inference.expanded.cross_validation import HeldOutScore, choose_model
+from tracebridge.states.model_form import ModelForm, parse_model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracebridge.inference.expanded.certificate import ModelCertificate, ScopeVerdict
+    from tracebridge.inference.expanded.scope import Scope
+    from tracebridge.states.run_paths import RunPaths
+
+    Codes = NDArray[np.int64]
+
+SCOPES: tuple[Scope, Scope] = ("timing", "path")
+
+#: The rungs in the order in which they are tried, and the scopes whose families they belong to. A clock gets the times
+#: of ends right and nothing about the path; what remembers the step before is for the path.
+RUNGS: tuple[tuple[str, tuple[Scope, ...]], ...] = (
+    ("first-order", ("timing", "path")),
+    ("clock", ("timing",)),
+    ("phases:2", ("timing", "path")),
+    ("phases:4", ("timing", "path")),
+    ("phases:6", ("timing", "path")),
+    ("phases:8", ("timing", "path")),
+    ("order2", ("path",)),
+    ("order2+clock", ("timing", "path")),
+    ("order2+phases:4", ("path",)),
+    ("order2+dwell4+clock:log", ("path",)),
+    ("order2+dwell4+clock:quantiles", ("path",)),
+)
+
+#: At most so many rungs are certified in a scope.
+MOST_CERTIFICATES = 4
+
+#: Fewer tasks, or runs without tasks, cannot be split in three parts and three folds.
+LEAST_BLOCKS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One form, as it did on the first part.
+
+    Attributes:
+        name: as it is in the list. form: with the bins of its clock. kappa: of its rows.
+        n_states: expanded states but success and failure; None if they are too many to build.
+        n_parameters: see `count_parameters`.
+        scores: held-out log-likelihood in each scope, nats a run: of timing, and of the path given the first step.
+        gains, errors: of the scores over the first-order chain, and their standard errors.
+        scopes: whose families it belongs to. kept: for which of them it was kept.
+        remark: why it was not kept, or not fitted at all.
+    """
+
+    name: str
+    form: str
+    kappa: float
+    n_states: int | None
+    n_parameters: int
+    scores: dict[Scope, float]
+    gains: dict[Scope, float]
+    errors: dict[Scope, float]
+    scopes: tuple[Scope, ...]
+    kept: tuple[Scope, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderTest:
+    """A certificate that was asked for on the way, or at the end.
+
+    Attributes:
+        scope: what for. form: of what. part: ``second`` or ``third``. certificate: the result.
+    """
+
+    scope: Scope
+    form: str
+    part: str
+    certificate: ModelCertificate
+
+    @property
+    def verdict(self) -> ScopeVerdict:
+        """In this scope."""
+        return self.certificate.verdict(self.scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """All that was tried, in order, and what came of it.
+
+    Attributes:
+        runs: of each part, and tasks (or runs without one) of each part.
+        rungs: in order. skipped: rungs that could not be fitted, with the reason. tests: in order.
+        passed: the form that was not rejected on the second part, for each scope that has one.
+        form: what to go on with: what passed for the path, else for timing, else the kept rung for timing with the
+            fewest states. kappa: of its rows.
+        seed: of all that was drawn.
+    """
+
+    runs: tuple[int, int, int]
+    blocks: tuple[int, int, int]
+    rungs: tuple[Rung, ...]
+    skipped: tuple[tuple[str, str], ...]
+    tests: tuple[LadderTest, ...]
+    passed: dict[Scope, str]
+    form: str
+    kappa: float
+    seed: int
+
+    def final(self, scope: Scope) -> ModelCertificate | None:
+        """The last test of a scope, on the third part; None if nothing passed the second."""
+        found = [test.certificate for test in self.tests if test.scope == scope and test.part == "third"]
+        return found[-1] if found else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "seed": self.seed,
+            "runs": list(self.runs),
+            "blocks": list(self.blocks),
+            "rungs": [{name: getattr(rung, name) for name in Rung.__dataclass_fields__} for rung in self.rungs],
+            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
+            "tests": [
+                {
+                    "scope": test.scope,
+                    "form": test.form,
+                    "part": test.part,
+                    "verdict": test.verdict,
+                    "certificate": test.certificate.to_dict(),
+                }
+                for test in self.tests
+            ],
+            "passed": dict(self.passed),
+            "form": self.form,
+            "kappa": self.kappa,
+        }
+
+
+def climb(
+    paths: RunPaths,
+    *,
+    rungs: Sequence[tuple[str, tuple[Scope, ...]]] = RUNGS,
+    replicates: int = DEFAULT_REPLICATES,
+    seed: int = 0,
+    level: float = 0.05,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Ladder:
+    """Climb the ladder on runs that are under their censoring policy.
+
+    Args:
+        paths: the runs, with their tasks where they have some. rungs: names and families, first-order first.
+        replicates, level: of each certificate. seed: of the split, the folds, the fits and the certificates.
+        progress: told what is being done.
+
+    Raises:
+        NothingToCheckError: for fewer than `LEAST_BLOCKS` tasks or runs, or runs of which nothing is seen.
+        UsageError: as `certify_model`.
+    """
+    parts, blocks = _three_parts(paths, seed)
+    fitted, second, third = (paths.take(part) for part in parts)
+    found, scores, skipped = _scored(fitted, rungs, seed, progress)
+    found = _kept(found, scores)
+    tests: list[LadderTest] = []
+    passed: dict[Scope, str] = {}
+    for scope in SCOPES:
+        candidates = _by_size(rung for rung in found if scope in rung.kept)[:MOST_CERTIFICATES]
+        for rung in candidates:
+            progress(f"certificate of {rung.form} ({scope})")
+            certificate = _certificate(tests, rung, fitted, second, "second", replicates, seed, level)
+            tests.append(LadderTest(scope=scope, form=rung.form, part="second", certificate=certificate))
+            if tests[-1].verdict in ("accept", "inconclusive"):
+                passed[scope] = rung.form
+                break
+    chosen = passed.get("path") or passed.get("timing")
+    if chosen is None:
+        chosen = _by_size(rung for rung in found if "timing" in rung.kept)[0].form
+    for scope, form in passed.items():
+        rung = next(rung for rung in found if rung.form == form)
+        progress(f"last test of {form} ({scope})")
+        certificate = _certificate(tests, rung, fitted, third, "third", replicates, seed + 1, level)
+        tests.append(LadderTest(scope=scope, form=form, part="third", certificate=certificate))
+    return Ladder(
+        runs=(fitted.n_runs, second.n_runs, third.n_runs),
+        blocks=blocks,
+        rungs=tuple(found),
+        skipped=tuple(skipped),
+        tests=tuple(tests),
+        passed=passed,
+        form=chosen,
+        kappa=next(rung.kappa for rung in found if rung.form == chosen),
+        seed=seed,
+    )
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def _three_parts(paths: RunPaths, seed: int) -> tuple[tuple[Codes, Codes, Codes], tuple[int, int, int]]:
+    """Runs of one half, a quarter and a quarter of the tasks, and the numbers of tasks."""
+    blocks, block_of_run = np.unique(paths.blocks, return_inverse=True)
+    if len(blocks) < LEAST_BLOCKS:
+        what = "tasks" if paths.task_names else "runs"
+        raise NothingToCheckError(
+            f"{len(blocks)} {what} are too few to choose a model on one part and test it on others: it takes "
+            f"{LEAST_BLOCKS}; name a model by hand"
+        )
+    order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,))).permutation(len(blocks))
+    half, rest = len(blocks) // 2, len(blocks) - len(blocks) // 2
+    part_of_block = np.empty(len(blocks), dtype=np.int64)
+    part_of_block[order] = np.repeat([0, 1, 2], [half, rest - rest // 2, rest // 2])
+    part = part_of_block[block_of_run]
+    sizes = np.bincount(part_of_block, minlength=3).tolist()
+    runs = tuple(np.flatnonzero(part == i) for i in range(3))
+    return (runs[0], runs[1], runs[2]), (sizes[0], sizes[1], sizes[2])
+
+
+# ---------------------------------------------------------------- the rungs
+
+
+def _scored(
+    fitted: RunPaths,
+    rungs: Sequence[tuple[str, tuple[Scope, ...]]],
+    seed: int,
+    progress: Callable[[str], None],
+) -> tuple[list[Rung], list[HeldOutScore], list[tuple[str, str]]]:
+    """The rungs with their scores, in order, and those that cannot be fitted."""
+    found: list[Rung] = []
+    scores: list[HeldOutScore] = []
+    skipped: list[tuple[str, str]] = []
+    for name, scopes in rungs:
+        progress(f"cross-validation of {name}")
+        try:
+            decisive: Scope = "path" if "path" in scopes else "timing"
+            choice = choose_model(fitted, parse_model(name), seed=seed, scope=decisive)
+        except FitError as error:
+            skipped.append((name, str(error)))
+            continue
+        if any(rung.form == str(choice.form) for rung in found):
+            skipped.append((name, f"the same as {choice.form}, which is there already"))
+            continue
+        score = choice.score
+        gained = {scope: score.gain_over(scores[0] if scores else score, scope) for scope in SCOPES}
+        found.append(
+            Rung(
+                name=name,
+                form=str(choice.form),
+                kappa=score.kappa,
+                n_states=_expanded_states(fitted, choice.form),
+                n_parameters=count_parameters(fitted, choice.form)[0],
+                scores={scope: score.mean_of(scope) for scope in SCOPES},
+                gains={scope: gain for scope, (gain, _) in gained.items()},
+                errors={scope: error for scope, (_, error) in gained.items()},
+                scopes=scopes,
+            )
+        )
+        scores.append(score)
+    return found, scores, skipped
+
+
+def _kept(rungs: Sequence[Rung], scores: Sequence[HeldOutScore]) -> list[Rung]:
+    """The rungs with the scopes that they are kept for."""
+    result = []
+    for i, rung in enumerate(rungs):
+        kept: list[Scope] = []
+        remarks = []
+        for scope in rung.scopes:
+            remark = _why_not(i, scope, rungs, scores)
+            if remark is None:
+                kept.append(scope)
+            else:
+                remarks.append(f"{scope}: {remark}")
+        result.append(replace(rung, kept=tuple(kept), remark="; ".join(remarks)))
+    return result
+
+
+def _why_not(i: int, scope: Scope, rungs: Sequence[Rung], scores: Sequence[HeldOutScore]) -> str | None:
+    """Why a rung is not kept for a scope of its own; None if it is."""
+    mine = scores[i].mean_of(scope)
+    form = parse_model(rungs[i].form)
+    family = [j for j, other in enumerate(rungs) if scope in other.scopes]
+    for j in family:
+        if j != i and scores[j].mean_of(scope) > mine and _contains(form, parse_model(rungs[j].form)):
+            return f"foretells no better than {rungs[j].name}, which it contains"
+    best = max(family, key=lambda j: scores[j].mean_of(scope))
+    gain, error = scores[best].gain_over(scores[i], scope)
+    return None if gain <= error else f"{rungs[best].name} foretells better by {gain:.2g} ({error:.1g}) nats a run"
+
+
+def _contains(form: ModelForm, other: ModelForm) -> bool:
+    """A chain of the other form is one of this form, but for the bins of a clock."""
+    return (
+        form.previous >= other.previous
+        and form.dwell >= other.dwell
+        and form.has_clock >= other.has_clock
+        and form.phases >= other.phases
+    )
+
+
+def _by_size(rungs: Any) -> list[Rung]:
+    return sorted(rungs, key=lambda rung: (rung.n_states is None, rung.n_states or 0))
+
+
+def _expanded_states(paths: RunPaths, form: ModelForm) -> int | None:
+    space = space_of(paths, form)
+    starts = np.ones((space.n_groups, form.phases, space.n_states + 2), dtype=np.bool_)
+    try:
+        return ExpandedStructure.of(form, paths.states, paths.group_names, starts).n_states - 2
+    except FitError:
+        return None
+
+
+def _certificate(
+    tests: Sequence[LadderTest],
+    rung: Rung,
+    fitted: RunPaths,
+    judged: RunPaths,
+    part: str,
+    replicates: int,
+    seed: int,
+    level: float,
+) -> ModelCertificate:
+    """One certificate says both scopes: what was asked for before is not drawn again."""
+    for test in tests:
+        if (test.form, test.part) == (rung.form, part):
+            return test.certificate
+    return certify_model(
+        fitted,
+        parse_model(rung.form),
+        test=judged,
+        kappa=rung.kappa,
+        replicates=replicates,
+        seed=seed,
+        level=level,
+    )

@@ -1,0 +1,230 @@
+"""Certificates of richer chains and the ladder for people: the same content as lines for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tracebridge.inference.expanded.ladder import SCOPES
+from tracebridge.report.markdown import bullets, escape, printable, table
+
+if TYPE_CHECKING:
+    from tracebridge.inference.expanded.certificate import ModelCertificate, ModelStatistic
+    from tracebridge.inference.expanded.ladder import Ladder
+    from tracebridge.inference.expanded.scope import Scope
+
+_VERDICTS = {
+    "accept": "ACCEPT: nothing contradicts the chain, and departures of the stated size would have been seen",
+    "reject": "REJECT: the chain does not describe these runs",
+    "inconclusive": "INCONCLUSIVE: nothing contradicts the chain, but a departure could have been missed",
+    "refused": "NO VERDICT",
+}
+
+_LICENSES = {
+    "timing": "R(d), R_inf, MTTA and properties of when and how runs end",
+    "path": "properties that name states on the way, and counterfactuals",
+}
+
+_UNITS = {"gap": "in probability", "nats": "nats a step"}
+_COLUMNS = ("statistic", "p", "departure", "noise (95 %)", "seen from", "rests on")
+_RUNGS = ("model", "states", "parameters", "kappa", "gain, timing", "gain, path", "kept for", "remark")
+_TESTS = ("scope", "part", "model", "verdict", "p", "largest gap", "noise (95 %)")
+_LONGEST = 60
+_GAINS = "Gains are of held-out log-likelihood over the first-order chain, nats a run, with their standard errors."
+
+
+def model_certificate_markdown(certificate: ModelCertificate) -> str:
+    """The certificate as Markdown without a heading of its own; names from the input are escaped."""
+    parts = [f"Tested: {escape('; '.join(_tested(certificate)))}."]
+    for scope in SCOPES:
+        parts.append(f"**{_heading(certificate, scope)}.**")
+        parts.append(bullets(escape(line) for line in _said(certificate, scope)))
+        parts.append(table(_COLUMNS, _rows(certificate, scope)))
+    if found := list(_where(certificate)):
+        parts += ["Where the runs depart from the chain:", bullets(escape(line) for line in found)]
+    parts.append(bullets(escape(note) for note in certificate.notes))
+    return "\n\n".join(part for part in parts if part)
+
+
+def model_certificate_lines(certificate: ModelCertificate) -> list[str]:
+    """The certificate as lines of plain text, without a line end; control characters from the input are visible."""
+    lines = ["tested:", *(f"  {part}" for part in _tested(certificate))]
+    for scope in SCOPES:
+        lines += ["", _heading(certificate, scope), *(f"  {line}" for line in _said(certificate, scope))]
+        lines += ["", *_aligned(_COLUMNS, _rows(certificate, scope))]
+    if found := list(_where(certificate)):
+        lines += ["", "where the runs depart from the chain:", *(f"  {line}" for line in found)]
+    lines += ["", *(f"note: {note}" for note in certificate.notes)]
+    return [printable(line) for line in lines]
+
+
+def ladder_markdown(ladder: Ladder) -> str:
+    """The ladder as Markdown without a heading of its own."""
+    parts = [
+        escape(_parts(ladder)),
+        _GAINS,
+        table(_RUNGS, [[*row] for row in _rung_rows(ladder)]),
+        bullets(f"not fitted: {escape(name)}: {escape(reason)}" for name, reason in ladder.skipped),
+        "Every certificate that was asked for, in order:",
+        table(_TESTS, _test_rows(ladder)),
+        bullets(escape(line) for line in ladder_outcome(ladder)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def ladder_lines(ladder: Ladder) -> list[str]:
+    """The ladder as lines of plain text."""
+    lines = [_parts(ladder), _GAINS, "", *_aligned(_RUNGS, _rung_rows(ladder))]
+    lines += [f"not fitted: {name}: {reason}" for name, reason in ladder.skipped]
+    lines += ["", "every certificate that was asked for, in order:", *_aligned(_TESTS, _test_rows(ladder)), ""]
+    return [printable(line) for line in [*lines, *ladder_outcome(ladder)]]
+
+
+def ladder_outcome(ladder: Ladder) -> Iterator[str]:
+    """What came of it, one sentence a scope, and what is gone on with."""
+    for scope in SCOPES:
+        passed, final = ladder.passed.get(scope), ladder.final(scope)
+        if passed is None or final is None:
+            tried = [test for test in ladder.tests if test.scope == scope]
+            reasons = "; ".join(f"{_short(test.form)}: {' '.join(test.certificate.reasons(scope))}" for test in tried)
+            yield f"{scope}: nothing passes ({reasons or 'no rung was kept'})"
+        elif final.verdict(scope) in ("reject", "refused"):
+            yield (
+                f"{scope}: {_short(passed)} was not rejected on the second part, but is on the third "
+                f"(p = {final[scope].p:.3g}): no certificate"
+            )
+        else:
+            accepted = all(
+                test.verdict == "accept" for test in ladder.tests if (test.scope, test.form) == (scope, passed)
+            )
+            missed = "" if accepted else "would, if departures could not have been missed on parts of this size, "
+            yield (
+                f"{scope}: {_short(passed)} is not rejected on the second part, nor on the third, which nothing was "
+                f"chosen by (p = {final[scope].p:.3g}); that {missed}{'licenses' if accepted else 'license'} "
+                f"{_LICENSES[scope]}"
+            )
+    yield f"what follows is of {ladder.form}, fitted to all runs"
+
+
+def _parts(ladder: Ladder) -> str:
+    runs, blocks = ladder.runs, ladder.blocks
+    if runs == blocks:
+        return (
+            f"Split by run, seed {ladder.seed}: {runs[0]} runs to choose by, {runs[1]} to certify on, {runs[2]} for "
+            "one last test."
+        )
+    return (
+        f"Split by task, seed {ladder.seed}: {runs[0]} runs of {blocks[0]} tasks to choose by, {runs[1]} of "
+        f"{blocks[1]} to certify on, {runs[2]} of {blocks[2]} for one last test."
+    )
+
+
+def _rung_rows(ladder: Ladder) -> list[list[str]]:
+    return [
+        [
+            _short(rung.form),
+            "too many" if rung.n_states is None else str(rung.n_states),
+            str(rung.n_parameters),
+            f"{rung.kappa:g}",
+            *(f"{rung.gains[scope]:+.2f} ({rung.errors[scope]:.2f})" for scope in SCOPES),
+            ", ".join(rung.kept) or "-",
+            rung.remark,
+        ]
+        for rung in ladder.rungs
+    ]
+
+
+def _test_rows(ladder: Ladder) -> list[list[str]]:
+    rows = []
+    for test in ladder.tests:
+        gap = test.certificate.timing.statistics[0]
+        p = _p(test.certificate[test.scope].p, test.certificate.replicates)
+        rows.append(
+            [test.scope, test.part, _short(test.form), test.verdict, p, f"{gap.effect:.3g}", f"{gap.noise:.3g}"]
+        )
+    return rows
+
+
+def _short(form: str) -> str:
+    """The name of a form without a long list of bins."""
+    return form if len(form) <= _LONGEST else f"{form[: _LONGEST - 3]}..."
+
+
+def _heading(certificate: ModelCertificate, scope: Scope) -> str:
+    adequate = ""
+    if certificate.verdict(scope) == "reject" and certificate.adequate(scope):
+        adequate = "; adequate within tolerance, which is no pass: every departure is small, and so is the noise"
+    return f"{scope} (licenses {_LICENSES[scope]}): {_VERDICTS[certificate.verdict(scope)]}{adequate}"
+
+
+def _said(certificate: ModelCertificate, scope: Scope) -> list[str]:
+    said = list(certificate.reasons(scope))
+    if certificate.low_power and certificate.verdict(scope) != "reject":
+        said.append(f"low power: {sum(certificate.runs.values())} runs show large departures only")
+    return said
+
+
+def _tested(certificate: ModelCertificate) -> list[str]:
+    runs = ", ".join(f"{count} {outcome}" for outcome, count in certificate.runs.items())
+    states = "too many states to build" if certificate.n_states is None else f"{certificate.n_states} states"
+    parts = [
+        f"that runs are independent draws from one chain {certificate.form}",
+        f"{runs}; {states}, {certificate.n_parameters} parameters, kappa {certificate.kappa:g}",
+        f"parametric bootstrap, refitted each time, {certificate.replicates} replicates, seed {certificate.seed}",
+        f"level {certificate.level:g}",
+    ]
+    if certificate.held_out:
+        parts.insert(2, "fitted to some runs, judged on others")
+    return parts
+
+
+def _rows(certificate: ModelCertificate, scope: Scope) -> list[list[str]]:
+    return [
+        [
+            each.name,
+            _p(each.p, certificate.replicates),
+            f"{each.effect:.3g} {_UNITS[each.unit]}",
+            f"{each.noise:.3g}",
+            _seen_from(each),
+            f"{each.n_events} {'ended runs' if each.unit == 'gap' else 'steps'}",
+        ]
+        for each in certificate[scope].statistics
+    ]
+
+
+def _seen_from(statistic: ModelStatistic) -> str:
+    if statistic.resolution is None:
+        return "nothing: it cannot vary"
+    return "no size" if math.isinf(statistic.resolution) else f"{statistic.resolution:.2g}"
+
+
+def _p(p: float, replicates: int) -> str:
+    """A p-value; one as small as the replicates allow is only known to be at most that."""
+    return f"<= {p:.3g}" if p <= 1 / (replicates + 1) else f"{p:.3g}"
+
+
+def _where(certificate: ModelCertificate) -> Iterator[str]:
+    if certificate.verdict("timing") == "reject" or certificate.verdict("path") == "reject":
+        curve = certificate.curve
+        yield (
+            f"largest gap of the curves: {curve.outcome} within {curve.step} steps, {curve.observed:.3g} observed "
+            f"(Aalen-Johansen) against {curve.fitted:.3g} by the chain"
+        )
+    for name in dict.fromkeys(share.statistic for share in certificate.shares):
+        mine = [share for share in certificate.shares if share.statistic == name]
+        yield f"{name}, share of each state: {', '.join(f'{share.state} {share.share:.0%}' for share in mine)}"
+    for each in certificate.departures:
+        yield (
+            f"{each.statistic} {each.context}: {each.state} -> {each.following} {each.observed} times, "
+            f"{each.expected:.1f} expected ({each.residual:+.1f} standard deviations)"
+        )
+
+
+def _aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in columns of plain text, indented."""
+    shown = [[printable(cell) for cell in row] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return [
+        ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip() for row in shown
+    ]

@@ -1,0 +1,106 @@
+"""The ladder on runs whose form is known, and what stands behind the numbers that follow."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tracebridge.chain.expanded.model import ExpandedModel
+from tracebridge.errors import NothingToCheckError
+from tracebridge.inference.expanded.ladder import LEAST_BLOCKS, MOST_CERTIFICATES, SCOPES, Ladder, climb
+from tracebridge.inference.expanded.simulation import ModelSimulation
+from tracebridge.inference.expanded.standing import standings
+from tracebridge.report.model_certificate import ladder_lines, ladder_markdown, model_certificate_lines
+from tracebridge.states.model_form import parse_model
+from tracebridge.states.run_paths import RunPaths
+
+RUNGS = (
+    ("first-order", ("timing", "path")),
+    ("clock:0,3", ("timing",)),
+    ("order2", ("path",)),
+)
+
+
+def clockwork() -> ExpandedModel:
+    """Runs that cannot end before their fourth step, and nearly all end soon after it."""
+    rows = np.array([[[[0.4, 0.6, 0, 0], [0.6, 0.4, 0, 0]], [[0.2, 0.1, 0.5, 0.2], [0.1, 0.3, 0.2, 0.4]]]])
+    return ExpandedModel(
+        form=parse_model("clock:0,3"),
+        states=("act", "think"),
+        start=np.array([[[0.7, 0.3, 0, 0]]]),
+        rows=rows,
+        advance=np.ones((1, 2, 1)),
+    )
+
+
+def drawn(model: ExpandedModel, runs: int, seed: int) -> RunPaths:
+    return ModelSimulation(model).corpora(runs, [np.random.SeedSequence(seed)])[0]
+
+
+@cache
+def climbed() -> Ladder:
+    return climb(drawn(clockwork(), 400, 1), rungs=RUNGS, replicates=39, seed=2)
+
+
+def test_the_clock_is_found() -> None:
+    ladder = climbed()
+    assert parse_model(ladder.form).clock == (0, 3)
+    assert ladder.passed["timing"] == "clock:0,3"
+    assert standings(ladder)["timing"].verdict in ("accept", "inconclusive")
+    first = ladder.rungs[0]
+    assert not first.kept
+    assert "clock:0,3 foretells better" in first.remark
+
+
+def test_what_the_path_needs_is_refused_by_its_own_certificate() -> None:
+    """Neither a first-order chain nor one of second order knows the time, which the path depends on here."""
+    ladder = climbed()
+    assert "path" not in ladder.passed
+    tried = [test for test in ladder.tests if test.scope == "path"]
+    assert tried
+    assert all(test.verdict == "reject" for test in tried)
+
+
+def test_parts_share_no_run_and_no_task() -> None:
+    ladder = climbed()
+    assert sum(ladder.runs) == 400
+    assert ladder.blocks == (200, 100, 100)
+    for scope in SCOPES:
+        parts = [test.part for test in ladder.tests if test.scope == scope]
+        assert parts.count("second") <= MOST_CERTIFICATES
+        assert parts.count("third") <= 1
+
+
+def test_the_same_runs_and_seed_give_the_same_ladder() -> None:
+    runs = drawn(clockwork(), 60, 1)
+    first, second = (climb(runs, rungs=RUNGS[:2], replicates=19, seed=2).to_dict() for _ in range(2))
+    assert first == second
+
+
+def test_all_that_was_tried_is_told() -> None:
+    ladder = climbed()
+    for text in ("\n".join(ladder_lines(ladder)), ladder_markdown(ladder)):
+        for rung in ladder.rungs:
+            assert rung.form in text
+        assert "third" in text
+        assert "nothing passes" in text
+    lines = "\n".join(model_certificate_lines(ladder.tests[0].certificate))
+    assert "first passage" in lines
+    assert "dwell" in lines
+
+
+def test_too_few_tasks_are_refused() -> None:
+    with pytest.raises(NothingToCheckError, match="too few"):
+        climb(drawn(clockwork(), LEAST_BLOCKS - 1, 1), rungs=RUNGS, replicates=19)
+
+
+def test_without_a_last_test_nothing_is_licensed() -> None:
+    ladder = climbed()
+    second = [test for test in ladder.tests if test.part == "second"]
+    cut = type(ladder)(**{**{name: getattr(ladder, name) for name in type(ladder).__slots__}, "tests": tuple(second)})
+    found = standings(cut)["timing"]
+    assert found.verdict == "none"
+    assert found.mark == "chain not certified"
+    assert standings("no replicates were asked for")["path"].mark == "chain not certified"
