@@ -26,6 +26,7 @@ from tracebridge.inference import (
     second_opinions,
 )
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
+from tracebridge.inference.expanded.advice import advice
 from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.ladder import Ladder
 from tracebridge.inference.expanded.modelling import FittedModel, fit_named, is_first_order
@@ -33,6 +34,8 @@ from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.expanded.scope import required_scope
 from tracebridge.inference.expanded.standing import standings
 from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
+from tracebridge.inference.homogeneity import differing_covariates
+from tracebridge.inference.identification import reliability_bounds
 from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undecided
 from tracebridge.inference.planning import Plan
 from tracebridge.inference.posterior import DEFAULT_DRAWS
@@ -300,6 +303,11 @@ def _judged(
     progress("counting runs")
     runs, counted_paths = count_runs(base, fitted.traces, effort.covariates or STANDARD_COVARIATES)
     lengths = LengthCounts.from_lengths(runs.lengths, runs.outcomes)
+    covariates: Mapping[str, float] = {}
+    if richer is not None and effort.replicates:
+        progress("do runs differ by a covariate?")
+        asked = effort.covariates or varying_covariates(counted_paths)
+        covariates = differing_covariates(counted_paths, asked, replicates=effort.replicates, seed=seed)
     drawn = runs if effort.resamples and fit.weighted is None else None
     opinions: list[SecondOpinion | None] = [None] * len(agreements)
     if effort.resamples:
@@ -356,6 +364,8 @@ def _judged(
         certificate=certificate,
         ladder=ladder,
         observed=observed_curve(fit, lengths, budgets),
+        bounds=reliability_bounds(lengths.under(fit.policy)),
+        advice=advice(certificate, covariates) if isinstance(certificate, ModelCertificate) else (),
         notes=tuple(notes),
     )
 

@@ -51,6 +51,7 @@ def test_no_statement_fails_in_a_small_run(name, monkeypatch):
         monkeypatch.setattr(module, "FRAMEWORKS", FRAMEWORKS[:3])
     monkeypatch.setattr(ladder, "FORMS", ladder.FORMS[:3])
     monkeypatch.setattr(ladder, "COVERED_FORMS", ladder.FORMS[:2])
+    monkeypatch.setattr(ladder, "RUNGS", ladder.RUNGS[:4])
     result = run_study(name, replicates=FEW[name])
     assert result.findings.statements
     assert result.findings.tables

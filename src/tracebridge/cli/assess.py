@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,7 @@ def _run(
 ) -> int:
     from tracebridge.pipeline import assess as run_assessment
 
+    began = time.monotonic()
     with progress_line() as progress:
         assessment = run_assessment(
             paths,
@@ -137,6 +139,8 @@ def _run(
         emit(assessment.document)
     else:
         _show(assessment)
+    if assessment.ladder is not None:
+        say(f"took {time.monotonic() - began:.0f} s in all")
     return assessment.exit_code
 
 
@@ -197,6 +201,7 @@ def _certificate_lines(findings: Findings) -> Iterator[str]:
             mark = "" if standing.mark is None else f" (numbers of this scope are marked: {standing.mark})"
             yield f"certificate for {scope}: {standing.verdict.upper()}{mark}"
             yield from (f"  {reason}" for reason in standing.reasons)
+        yield from (f"to do: {line}" for line in findings.advice)
         return
     yield f"certificate: {certificate.verdict.upper()}"
     for reason in certificate.reasons:
@@ -217,6 +222,8 @@ def _figure_line(findings: Findings) -> str:
         return f" {interval_text(found[name].posterior)}" if name in found else ""
 
     mark = "" if findings.mark is None else f" ({findings.mark})"
+    if findings.bounds is not None:
+        mark += f"; {findings.bounds}"
     return (
         f"R_inf {figures.reliability:.4f}{interval('R_inf')}, mean steps {figures.mean_time:.2f}{interval('MTTA')}, "
         f"R(d) within 0.01 of R_inf from d = {figures.horizon:g}{interval('horizon')} on{mark}"

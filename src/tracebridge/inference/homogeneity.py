@@ -14,12 +14,13 @@ import numpy as np
 
 from tracebridge.inference.deviance import deviance
 from tracebridge.inference.event_counts import EventCounts
-from tracebridge.inference.null_distribution import NullDistribution
+from tracebridge.inference.null_distribution import NullDistribution, holm
 from tracebridge.inference.path_tables import CENSORED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracebridge.inference.corpus_counts import PathCounts
     from tracebridge.inference.run_sample import RunSample
 
 _BLOCK_EVENTS = 1_000_000
@@ -100,6 +101,25 @@ def permutation_of(covariate: str, values: Sequence[str], tasks: Sequence[str]) 
     if any(len(found) > 1 for found in inside.values()):
         return Permutation(over=_UNITS[2], units=units, strata=group)
     return Permutation(over=_UNITS[1], units=group, strata=np.zeros(n_groups, dtype=np.int64))
+
+
+def differing_covariates(
+    paths: PathCounts, covariates: Sequence[str], *, replicates: int, seed: int
+) -> dict[str, float]:
+    """The p-values of covariates, adjusted for testing all of them; those that cannot be tested are left out.
+
+    Args:
+        paths: counts with a sample of runs that knows the covariates. replicates, seed: of the permutations.
+    """
+    if paths.sample is None:
+        return {}
+    children = np.random.SeedSequence(seed, spawn_key=(7,)).spawn(len(covariates))
+    found = {}
+    for covariate, child in zip(covariates, children, strict=True):
+        test = covariate_test(paths.sample, covariate, paths.states, replicates=replicates, seed=child)
+        if test.p is not None:
+            found[covariate] = test.p
+    return dict(zip(found, holm([*found.values()]), strict=True))
 
 
 def covariate_test(

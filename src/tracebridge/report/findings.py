@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracebridge.inference.expanded.ladder import Ladder
     from tracebridge.inference.expanded.scope import Scope
     from tracebridge.inference.figure_uncertainty import FigureUncertainty
+    from tracebridge.inference.identification import ReliabilityBounds
     from tracebridge.inference.planning import Plan
     from tracebridge.inference.qualitative import QualitativeBasis
     from tracebridge.inference.second_opinion import SecondOpinion
@@ -76,7 +77,10 @@ class Findings:
         properties: one a property. engines: engine name to version. exact: whether rationals were asked for.
         certificate: whether the runs are those of such a chain, or why that was not tested.
         ladder: how the form of the chain was found; None for one that was named.
-        observed: the empirical curve beside the chain's. notes: what was left out and why, one sentence each.
+        observed: the empirical curve beside the chain's.
+        bounds: what the runs say of R_inf where some were still going at the last step that was seen.
+        advice: what can be done about a richer chain that is not accepted, one sentence each.
+        notes: what was left out and why, one sentence each.
     """
 
     corpus: Mapping[str, Any]
@@ -89,6 +93,8 @@ class Findings:
     ladder: Ladder | None = None
     figure_uncertainty: Mapping[str, FigureUncertainty] = field(default_factory=dict)
     observed: ObservedCurve | None = None
+    bounds: ReliabilityBounds | None = None
+    advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -85,6 +85,8 @@ def results_document(findings: Findings, *, files: Mapping[str, str]) -> dict[st
         "ladder": None if findings.ladder is None else findings.ladder.to_dict(),
         "figures": {**shown, "mark": findings.mark, "uncertainty": uncertainty},
         "observed": None if findings.observed is None else findings.observed.to_dict(),
+        "reliability_bounds": None if findings.bounds is None else findings.bounds.to_dict(),
+        "advice": list(findings.advice),
         "assumptions": assumption_notes(findings),
         "notes": list(findings.notes),
         "exact": findings.exact,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.result import Verdict
 from tracebridge.inference.expanded.certificate import ModelCertificate
+from tracebridge.inference.expanded.task_classes import class_reliabilities, pass_hat_k, pass_hat_k_property
 from tracebridge.pctl import explain
 from tracebridge.report.certificate import certificate_markdown
 from tracebridge.report.figure_tables import curve_notes, curve_table, figure_table
@@ -36,6 +37,7 @@ _POLICY_MEANING = {
 }
 
 
+_MOST_TRIALS = 8
 _LONGEST_FRACTION = 20  # those of weights may have hundreds of digits
 
 
@@ -163,6 +165,8 @@ def _certificate(findings: Findings) -> str:
     if not isinstance(findings.certificate, ModelCertificate):
         return certificate_markdown(findings.certificate)
     parts = [model_certificate_markdown(findings.certificate)]
+    if findings.advice:
+        parts += ["What can be done:", bullets(map(escape, findings.advice))]
     if findings.ladder is not None:
         parts = [ladder_markdown(findings.ladder), f"The last certificate of {escape(findings.ladder.form)}:", *parts]
     return "\n\n".join(parts)
@@ -222,9 +226,33 @@ def _chain(findings: Findings) -> Iterator[str]:
         return
     if findings.mark is not None:
         yield f"**The figures below are those of a chain that no certificate accepts ({findings.mark}).**"
+    if findings.bounds is not None:
+        yield f"**{escape(str(findings.bounds))}.**"
     yield figure_table(findings, figures)
+    yield from _repeated_trials(findings)
     yield curve_table(findings, figures)
     yield from curve_notes(findings)
+
+
+def _repeated_trials(findings: Findings) -> Iterator[str]:
+    """The success of all of k trials of a task, where the chain has classes of tasks."""
+    fit = findings.fit
+    if not isinstance(fit, ExpandedFit) or fit.form.classes == 1:
+        return
+    classes = class_reliabilities(fit.model).tolist()
+    weights = fit.model.class_weights.tolist()
+    shares = ", ".join(
+        f"{weight:.0%} of tasks succeed {rate:.4g} of the time" for weight, rate in zip(weights, classes, strict=True)
+    )
+    yield (
+        f"Classes of tasks: {shares}. Trials of a task share its class, so that all of k trials succeed with another "
+        "probability than R_inf^k, which the last column asks this chain for:"
+    )
+    rows = []
+    for k in range(1, _MOST_TRIALS + 1):
+        text = escape(pass_hat_k_property(fit.model, k))
+        rows.append([str(k), f"{pass_hat_k(fit.model, k):.4g}", f"{pass_hat_k(fit.model, 1) ** k:.4g}", text])
+    yield table(["k", "pass^k", "R_inf^k", "property"], rows)
 
 
 def _limits(findings: Findings) -> Iterator[str]:

@@ -20,7 +20,7 @@ from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.checking import check
 from tracebridge.inference.expanded.certification import certify_model
 from tracebridge.inference.expanded.clock_bins import with_bins
-from tracebridge.inference.expanded.ladder import SCOPES, Ladder, climb
+from tracebridge.inference.expanded.ladder import RUNGS, SCOPES, Ladder, climb
 from tracebridge.inference.expanded.simulation import ModelSimulation
 from tracebridge.inference.expanded.standing import standings
 from tracebridge.inference.expanded.task_classes import class_rates, task_counts
@@ -197,7 +197,7 @@ def _corpora(seed: int) -> tuple[list[Table], list[Statement]]:
     rows, trials, statements = [], [], []
     for name, paths in corpora.items():
         if len(np.unique(paths.blocks)) >= 24:
-            ladder = climb(paths, replicates=99, seed=seed)
+            ladder = climb(paths, rungs=RUNGS, replicates=99, seed=seed)
             rows.append(_row(name, paths, ladder))
             if name == "tau-bench airline":
                 verdict = standings(ladder)["timing"].verdict
