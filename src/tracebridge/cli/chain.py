@@ -21,11 +21,10 @@ from tracebridge.cli.options import (
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
-    from tracebridge.chain import MarkovChain
+    from tracebridge.chain import ChainFit, MarkovChain
     from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.pipeline import FittedCorpus
     from tracebridge.states import Abstraction
-    from tracebridge.states.model_form import ModelForm
 
 #: States that `fit` prints.
 _MAX_SHOWN = 50
@@ -44,13 +43,13 @@ _MAX_MATRIX = 200
     "model",
     default="first-order",
     show_default=True,
-    metavar="NAME",
-    help="What a state remembers beside what its step is, in parts joined by +: order2 (the step before), dwell4 (how "
-    "long it has stayed, up to 4), clock (the number of the step, in bins that cross-validation chooses; or "
-    "clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 (hidden phases from left to "
-    "right; phases:4:full in any order; :shared and :full-shared if all states leave them alike), classes:2 (hidden "
-    "classes of tasks, from repeated trials), group:ATTRIBUTE (a chain for each value of task, trial, model or an "
-    "attribute).",
+    metavar="auto|NAME",
+    help="What a state remembers beside what its step is. auto finds out (see assess --model). Or parts joined by +: "
+    "order2 (the step before), dwell4 (how long it has stayed, up to 4), clock (the number of the step, in bins that "
+    "cross-validation chooses; or clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 "
+    "(hidden phases from left to right; phases:4:full in any order; :shared and :full-shared if all states leave them "
+    "alike), classes:2 (hidden classes of tasks, from repeated trials), group:ATTRIBUTE (a chain for each value of "
+    "task, trial, model or an attribute).",
 )
 @reading
 @fitting
@@ -62,23 +61,23 @@ def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: in
     them.
     """
     from tracebridge.chain import write_document
+    from tracebridge.inference.expanded.modelling import is_first_order
     from tracebridge.pipeline import fit_files
-    from tracebridge.states.model_form import parse_model
 
-    form = parse_model(model)
+    plain = is_first_order(model)
     fitted = fit_files(
         list(paths),
         trace_format=options["trace_format"],
         mapping=parse_pairs(options["mapping"], "--map") or None,
         skip_bad=options["skip_bad"],
-        keep=not form.is_first_order,
+        keep=not plain,
         **fit_options(options),
     )
     for problem in fitted.corpus["problems"]:
         say(f"skipped: {problem}")
     if fitted.corpus["n_skipped"]:
         say(f"skipped in all: {counted(fitted.corpus['n_skipped'], 'record')}")
-    result = fitted.fit if form.is_first_order else _expanded(fitted, form, seed)
+    result = fitted.fit if plain else _richer(fitted, model, seed)
     for remark in [*fitted.corpus["notes"], *result.notes]:
         say(f"note: {remark}")
     document = result.to_dict()
@@ -91,25 +90,19 @@ def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: in
             _print_states(fitted.fit.abstraction)
 
 
-def _expanded(fitted: FittedCorpus, form: ModelForm, seed: int) -> ExpandedFit:
-    """A richer chain, fitted to the runs behind a first-order fit, which are read once more."""
-    from dataclasses import replace
+def _richer(fitted: FittedCorpus, model: str, seed: int) -> ChainFit | ExpandedFit:
+    """The chain of a model, fitted to the runs behind a first-order fit, which are read once more."""
+    from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES
+    from tracebridge.inference.expanded.modelling import AUTO, fit_named
+    from tracebridge.report.model_certificate import ladder_lines
 
-    from tracebridge.chain import ChainFit
-    from tracebridge.errors import UsageError
-    from tracebridge.inference.expanded.fitting import fit_model
-    from tracebridge.inference.expanded.modelling import run_paths
-
-    base = fitted.fit if isinstance(fitted.fit, ChainFit) else fitted.fit.base
-    known_as = replace(form, group="task_id") if form.group == "task" else form
+    replicates = DEFAULT_REPLICATES if model == AUTO else 0
     with progress_line() as progress:
         progress("reading whole runs")
-        paths = run_paths(base, fitted.traces, known_as)
-        if form.group is not None and not any(paths.group_names):
-            raise UsageError(
-                f"no run has a value of {form.group!r}: name task, trial, model or an attribute of the runs"
-            )
-        return fit_model(base, paths, form, seed=seed, progress=progress)
+        found = fit_named(fitted.fit, fitted.traces, model, replicates=replicates, seed=seed, progress=progress)
+    for line in [] if found.ladder is None else ladder_lines(found.ladder):
+        say(line)
+    return found.fit
 
 
 def _print_states(abstraction: Abstraction) -> None:

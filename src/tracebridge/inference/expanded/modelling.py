@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: The name of the model that the ladder finds.
 AUTO = "auto"
 
+#: What users call a covariate that traces have under another name.
+_COVARIATES = {"task": "task_id"}
+
 
 @overload
 def fit_chain(traces: Iterable[Trace], *, model: Literal["first-order"] = ..., **options: Any) -> ChainFit: ...
@@ -103,14 +106,18 @@ def run_paths(base: ChainFit, traces: Iterable[Trace], form: ModelForm | None = 
     """The runs behind a fit, under its policy, with the group that a form asks for.
 
     Raises:
-        UsageError: the fit has no map from steps to states.
+        UsageError: the fit has no map from steps to states, or no run has the group.
         FitError: a step belongs to no state: the files have changed.
     """
     if base.abstraction is None:
         raise UsageError("the fit has no map from steps to states, so that its runs cannot be read again")
-    group = None if form is None else form.group
-    of_trace = None if group is None else (lambda trace: covariate_value(trace, group))
-    return RunPaths.of_traces(base.abstraction, traces, group=of_trace).under(base.policy)
+    if form is None or form.group is None:
+        return RunPaths.of_traces(base.abstraction, traces).under(base.policy)
+    covariate = _COVARIATES.get(form.group, form.group)
+    found = RunPaths.of_traces(base.abstraction, traces, group=lambda trace: covariate_value(trace, covariate))
+    if not any(found.group_names):
+        raise UsageError(f"no run has a value of {form.group!r}: name task, trial, model or an attribute of the runs")
+    return found.under(base.policy)
 
 
 def fit_named(
