@@ -108,3 +108,33 @@ def test_the_same_from_python(here: Path) -> None:
     assert fit.form == parse_model("order2")
     with pytest.raises(UsageError):
         fit_chain(runs, model="auto", replicates=0)
+
+
+def test_repeated_trials_are_shown_with_the_property_that_asks_for_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the tasks nearly always succeed, half nearly never: pass^4 is near one half, and R_inf^4 near 1/16."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for task in range(40):
+        for trial in range(4):
+            outcome = "success" if rng.random() < (0.97 if task % 2 else 0.03) else "failure"
+            steps = [{"name": name} for name in ["act", "think"][: 1 + int(rng.random() < 0.5)]]
+            rows.append({"trace_id": f"r{task}-{trial}", "task_id": f"t{task}", "outcome": outcome, "steps": steps})
+    (here / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run(["assess", "runs.jsonl", "my.props", "-o", "out", "--force", *FAST, "--model", "classes:2"])
+    assert capsys.readouterr().err.count("unknown name step") == 1  # such a chain knows no time
+    (here / "my.props").write_text('"ends": P=? [ F "absorbed" ];')
+    assert run(["assess", "runs.jsonl", "my.props", "-o", "out", "--force", *FAST, "--model", "classes:2"]) in (0, 4)
+    summary = (here / "out" / "summary.md").read_text()
+    assert "Classes of tasks" in summary
+    (row,) = [line for line in summary.splitlines() if line.startswith("| 4 |")]
+    pass_hat, power = row.strip("| ").split(" | ")[1:]
+    (text,) = [line.split("`")[1] for line in summary.splitlines() if line.startswith("As a property")]
+    assert 0.35 < float(pass_hat) < 0.6
+    assert float(power) < 0.12
+    (here / "asked.props").write_text(f'"asked": {text};')
+    capsys.readouterr()
+    assert run(["check", "out/chain.json", "asked.props", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["properties"]
+    assert [engine["value"]["value"] for engine in found["engines"]] == pytest.approx([float(pass_hat)] * 2, abs=1e-4)
