@@ -15,6 +15,7 @@ from tracebridge.chain import (
     fit_counts,
     read_declared_support,
 )
+from tracebridge.chain.support import left_out_note
 from tracebridge.errors import FitError, ModelError, UsageError
 from tracebridge.traces.model import Outcome, Step, Trace
 
@@ -221,3 +222,11 @@ def test_starts():
 def test_starts_that_are_none(start, error, message):
     with pytest.raises(error, match=message):
         fit_counts(TransitionCounts.from_paths([(["a"], "success"), (["b"], "failure")]), start=start)
+
+
+def test_declared_states_that_no_run_gets_to_are_named():
+    graph = DeclaredSupport(successors={"a": ["a"], "b": ["a"], "c": []})
+    assert left_out_note(graph, ("a", "success", "failure")) == [
+        "declared states that no run can get to are not in the chain: 'b', 'c'"
+    ]
+    assert left_out_note(graph, ("a", "b", "c")) == []

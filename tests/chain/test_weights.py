@@ -136,6 +136,12 @@ def test_weights_that_are_none(weight):
         WeightedCounts.from_paths([(["a"], "success", 1), (["a"], "success", weight)])
 
 
+@pytest.mark.parametrize("weight", [1e300, "1e300", "1e999", 10**400, "9" * 50])
+def test_weights_that_are_too_large_are_called_so(weight):
+    with pytest.raises(FitError, match=r"run 0: the weight .*(too large|more than 40 digits)"):
+        WeightedCounts.from_paths([(["a"], "success", weight)])
+
+
 def test_weights_beyond_64_bits():
     huge = WeightedCounts.from_paths([(["a"], "success", 10**39), (["a"], "failure", 2 * 10**39)])
     assert huge.weighted.n_runs == 3

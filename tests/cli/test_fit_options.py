@@ -86,6 +86,7 @@ def test_assess_takes_them_too(here):
     ("options", "code", "message"),
     [
         (["--support", "seen"], 2, "--support takes full, observed, or the file of a declared graph"),
+        (["--support", ""], 2, "--support takes full, observed, or the file of a declared graph"),
         (["--support", "runs.csv"], 3, "not JSON"),
         (["--start", "plan"], 2, "--start takes observed, smoothed, or shares such as plan=1/2"),
         (["--start", "plan=1/3"], 2, "the start sums to 1/3"),

@@ -12,6 +12,8 @@ import pytest
 from tracebridge import MarkovChain, RationalMatrix, RationalVector, TransitionCounts, fit_counts, write_model
 from tracebridge.chain import write_fit
 from tracebridge.cli import run
+from tracebridge.cli.app import app
+from tracebridge.inference.posterior import DEFAULT_DRAWS
 
 F = Fraction
 
@@ -152,3 +154,15 @@ def test_what_a_person_reads(fitted, golden, capsys):
 def test_what_cannot_be_done_is_said(golden, capsys, arguments, message):
     assert run(["horizon", "chain.json", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_every_verb_draws_as_often_unless_it_is_told():
+    """One number of draws for the same kind of interval, that of the library."""
+    defaults = {
+        name: option.default
+        for name, command in app.commands.items()
+        for option in command.params
+        if option.name == "draws" and option.default is not None
+    }
+    assert {"assess", "check", "horizon", "trials"} <= set(defaults)
+    assert set(defaults.values()) == {DEFAULT_DRAWS}

@@ -57,13 +57,13 @@ def weak_study(monkeypatch):
     )
     study = replace(STUDIES["correlation"], run=lambda replication: findings)
     monkeypatch.setitem(STUDIES, "correlation", study)
-    monkeypatch.setattr(registry, "_ALL", (study,))
+    monkeypatch.setattr(registry, "STUDIES", {"correlation": study})
 
 
 def test_a_statement_that_fails_is_the_exit_code(weak_study, capsys):
     assert run(["study", "all", "--replicates", "1"]) == 1
     printed = capsys.readouterr()
-    assert "3 statements: 1 hold, 1 fail, 1 within error" in printed.err
+    assert "3 statements: 1 holds, 1 fails, 1 within error" in printed.err
     assert "fails: correlation: two is at most one: 2, not at most 1" in printed.err
     assert run(["study", "all", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["exit_code"] == 1

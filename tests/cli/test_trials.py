@@ -96,11 +96,18 @@ def test_one_trial_a_task_says_that_it_cannot_tell(here, capsys):
 
 
 def test_intervals_without_width_are_not_left_alone(here, capsys):
-    """By hand: Wilson's lower end for 10 of 10 is 10 / (10 + 1.96^2)."""
+    """By hand: Wilson's lower end for 10 of 10 is 10 / (10 + 1.96^2), and pass^k is no lower than its power."""
     write_traces(tasks({f"t{i}": (3, 3) for i in range(10)}), "perfect.jsonl")
     assert run(["trials", "perfect.jsonl", *QUICK]) == 0
     shown = capsys.readouterr().out
-    assert f"each task counting once: 1.000 [{10 / (10 + 1.959964**2):.3f}, 1.000]" in shown
+    end = 10 / (10 + 1.959964**2)
+    assert "Wilson's score interval of p, each task counting once" in shown
+    rows = {row.split()[0]: row for row in shown.splitlines() if row[:1].isdigit()}
+    assert rows["1"].count(f"1.000 [{end:.3f}, 1.000]") == 2
+    assert rows["2"].count(f"1.000 [{end**2:.3f}, 1.000]") == 2
+    write_traces(tasks({f"t{i}": (0, 3) for i in range(10)}), "hopeless.jsonl")
+    assert run(["trials", "hopeless.jsonl", *QUICK]) == 0
+    assert capsys.readouterr().out.count(f"0.000 [0.000, {1 - end:.3f}]") >= 4
 
 
 @pytest.mark.parametrize(
@@ -146,10 +153,25 @@ def test_censored_runs_under_a_policy(here, capsys):
         (["runs.jsonl", "--k", "0"], 2, "--k takes numbers of trials such as 1,2,4,8"),
         (["runs.jsonl", "--k", "1,x"], 2, "not '1,x'"),
         (["runs.jsonl", "--k", "9999999999999"], 2, "--k takes numbers"),
-        (["nameless.jsonl"], 5, "1 runs name no task and 0 are censored"),
+        (["nameless.jsonl"], 5, "1 run without the name of a task (--map task=COLUMN"),
     ],
 )
 def test_what_cannot_be_done_is_said(here, capsys, arguments, code, message):
     write_traces([one("a", "success")], "nameless.jsonl")
     assert run(["trials", *arguments]) == code
     assert message in capsys.readouterr().err
+
+
+def test_runs_that_are_all_censored_are_told_as_such(here, capsys):
+    write_traces([one(f"r{i}", "censored", task="t") for i in range(2)], "cut.jsonl")
+    assert run(["trials", "cut.jsonl", *QUICK]) == 5
+    message = capsys.readouterr().err
+    assert "no trial of a named task was seen to end: 2 runs censored, so that no end was seen" in message
+    assert "--censored failure counts censored runs as failures" in message
+    assert "without the name of a task" not in message
+
+
+def test_one_of_each_is_counted_in_the_singular(here, capsys):
+    write_traces([one("r", "success", task="t")], "single.jsonl")
+    assert run(["trials", "single.jsonl", *QUICK, "--k", "1", "--d", "1"]) == 0
+    assert "1 task with 1 completed trial each, 1 in all, 0 successes within 1 step;" in capsys.readouterr().out

@@ -156,7 +156,7 @@ class TestAgents:
         assert (found.resampled, found.n_common) == ("tasks", 2)
 
     def test_pairing_makes_the_interval_shorter_where_tasks_decide(self):
-        """Both agents succeed on the same tasks: paired there is no spread at all."""
+        """Both agents succeed on the same tasks: paired, all that is left is Tango's z^2 / (n + z^2) = .161."""
         outcomes = [0, 1] * 10
         traces = as_traces([((0,), o) for o in outcomes], task_id=[f"t{i}" for i in range(20)])
         other = as_traces([((0,), o) for o in outcomes], task_id=[f"u{i}" for i in range(20)])
@@ -165,7 +165,7 @@ class TestAgents:
         apart = compare_agents(fit, traces, fit, other, d=3, replicates=100).reliability.interval
         assert paired is not None
         assert apart is not None
-        assert (paired.lower, paired.upper) == (0, 0)
+        assert (paired.lower, paired.upper) == pytest.approx((-0.1611, 0.1611), abs=1e-4)
         assert apart.upper - apart.lower > 0.3
 
     def test_runs_without_tasks_are_resampled_themselves(self):
@@ -224,15 +224,87 @@ class TestAgents:
         assert found.reliability.first == pytest.approx(0.5)
 
 
-def test_an_agent_that_never_varied_makes_the_interval_too_narrow_and_that_is_said():
-    """Eight successes of eight against fifteen of twenty: the eight could have been six."""
-    first = [Trace(trace_id=f"a{i}", outcome="success", steps=(Step(name="x"),)) for i in range(8)]
-    second = [
-        Trace(trace_id=f"b{i}", outcome="success" if i < 15 else "failure", steps=(Step(name="x"),)) for i in range(20)
-    ]
+def ends_of(prefix, n_success, n, length=1):
+    steps = tuple(Step(name="x") for _ in range(length))
+    ends = ["success"] * n_success + ["failure"] * (n - n_success)
+    return [Trace(trace_id=f"{prefix}{i}", outcome=end, steps=steps) for i, end in enumerate(ends)]
+
+
+def compared(first, second, **options):
     fits = [fit_chain(runs, prior="none") for runs in (first, second)]
-    one, other = (
-        compare_agents(*pair, d=1) for pair in ((fits[0], first, fits[1], second), (fits[1], second, fits[0], first))
-    )
-    assert "all resamples of the first are alike" in one.reliability.interval.method
-    assert "all resamples of the second are alike" in other.reliability.interval.method
+    return compare_agents(fits[0], first, fits[1], second, d=1, replicates=100, **options)
+
+
+class TestAnAgentThatNeverVaries:
+    """Its resamples are all alike, so that the bootstrap gives it no uncertainty at all."""
+
+    def test_two_of_them_have_newcombes_interval(self):
+        """All of 8 against none of 20: MOVER of two score intervals is Newcombe's method."""
+        first, second = ends_of("a", 8, 8), ends_of("b", 0, 20)
+        expected = compare_pass_rates((8, 8), (0, 20)).interval
+        for found in (compared(first, second).reliability, compared(first, second).within_budget):
+            assert (found.interval.lower, found.interval.upper) == pytest.approx((expected.lower, expected.upper))
+        tasks = [counts_of({f"t{i}": (success, 1) for i in range(8)}) for success in (1, 0)]
+        paired = compare_tasks(*tasks, replicates=50).difference.interval
+        expected = compare_pass_rates((8, 8), (0, 8)).interval
+        assert (paired.lower, paired.upper) == pytest.approx((expected.lower, expected.upper))
+
+    def test_the_end_of_its_side_is_that_of_its_score_interval(self):
+        """Eight of eight could be 8 / (8 + z^2) = .676; the other side adds what its own interval has."""
+        found = compared(ends_of("a", 8, 8), ends_of("b", 15, 20)).reliability
+        other = compared(ends_of("b", 15, 20), ends_of("a", 8, 8)).reliability
+        assert found.interval.upper >= found.difference + 1 - 8 / (8 + 1.96**2) - 1e-3
+        assert other.interval.lower <= other.difference - (1 - 8 / (8 + 1.96**2)) + 1e-3
+        assert "Wilson score of 8 runs (first) and percentile bootstrap of runs (second)" in found.interval.method
+
+    def test_trials_of_one_task_count_once(self):
+        trials = [
+            Trace(trace_id=f"{i}", task_id=f"t{i % 4}", outcome="success", steps=(Step(name="x"),)) for i in range(16)
+        ]
+        found = compared(trials, [*trials, Trace(trace_id="z", task_id="u", outcome="failure", steps=())]).reliability
+        assert "Wilson score of 4 tasks (first)" in found.interval.method
+
+    @pytest.mark.parametrize(("p", "q", "n"), [(1.0, 0.8, 20), (0.97, 0.8, 20)])
+    def test_coverage(self, p, q, n):
+        """100 pairs, in most of which the first never fails; the standard error of .95 is .022."""
+        rng = np.random.default_rng(3)
+        covered = fixed = 0
+        for seed in range(100):
+            first, second = (ends_of(name, int(rng.binomial(n, rate)), n) for name, rate in (("a", p), ("b", q)))
+            found = compared(first, second, seed=seed).reliability.interval
+            covered += q - p in found
+            fixed += "MOVER" in found.method
+        assert fixed > 50
+        assert covered / 100 >= 0.95 - 3 * 0.022
+
+    def test_mean_steps_of_runs_of_one_length(self):
+        """The posterior of that side: wide for few runs, and the true difference of 1 step is inside."""
+        few, many = (compared(ends_of("a", n, n), ends_of("b", 30, 30, length=2)).mean_time for n in (3, 300))
+        for found in (few, many):
+            assert found.difference == pytest.approx(1.0)
+            assert 1.0 in found.interval
+            assert found.interval.width > 0
+        assert few.interval.lower < many.interval.lower
+
+
+class TestFewTasks:
+    def test_one_difference_in_every_task_leaves_a_width(self):
+        """Of three tasks 7, 6 and 5 of 7 against 4, 3 and 2: unseen ones may be up to z^2 / (3 + z^2) of all."""
+        first, second = (
+            counts_of({f"t{i}": (each, 7) for i, each in enumerate(counts)}) for counts in ((7, 6, 5), (4, 3, 2))
+        )
+        found = compare_tasks(first, second, replicates=50).difference
+        unseen = 1.959964**2 / (3 + 1.959964**2)
+        expected = (-3 / 7 * (1 - unseen) - unseen, -3 / 7 * (1 - unseen) + unseen)
+        assert (found.interval.lower, found.interval.upper) == pytest.approx(expected, abs=1e-5)
+        assert "none of 3 common tasks with another difference" in found.interval.method
+
+    def test_the_method_says_that_they_are_too_few(self):
+        first, second = (
+            counts_of({f"t{i}": (each, 7) for i, each in enumerate(counts)}) for counts in ((7, 6, 5), (4, 2, 2))
+        )
+        interval = compare_tasks(first, second, replicates=200).difference.interval
+        assert "widened 2.69 times (3 common tasks: too few for a sure interval)" in interval.method
+        # the percentiles are the least and the largest gain
+        assert interval.lower == pytest.approx(-10 / 21 - 2.6887 * (4 / 7 - 10 / 21), abs=1e-3)
+        assert interval.upper == pytest.approx(-10 / 21 + 2.6887 * (10 / 21 - 3 / 7), abs=1e-3)

@@ -12,7 +12,7 @@ from tracebridge.agreement import Agreement
 from tracebridge.chain import ChainFit
 from tracebridge.checking import Verdict
 from tracebridge.inference import property_uncertainty
-from tracebridge.inference.judgement import judge, judged, plans_of_undecided
+from tracebridge.inference.judgement import _plan_factors, judge, judged, plans_of_undecided
 from tracebridge.pctl import parse_properties
 
 ONE = ("closed-form",)
@@ -95,3 +95,9 @@ def test_only_what_the_data_leave_open_is_planned() -> None:
     chances = [each.decided for each in plans[0].outlooks]
     assert chances[-1] > chances[0]
     assert plans_of_undecided(fit, file, agreements, futures=0) == [None] * 4
+
+
+def test_a_small_corpus_is_planned_up_to_a_thousand_runs():
+    assert _plan_factors(1) == [1, 4, 16, 64, 256, 1024]
+    assert _plan_factors(100) == [1, 4, 16]
+    assert _plan_factors(40) == [1, 4, 16, 64]

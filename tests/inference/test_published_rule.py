@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ks_2samp
 
-from tracebridge.chain import fit_counts
+from tracebridge.chain import fit_chain, fit_counts
 from tracebridge.closedform import long_run_reliability, reliability_curve
 from tracebridge.inference import SCENARIOS, certify, paper_profile
+from tracebridge.inference.counting import path_counts
 from tracebridge.inference.path_tables import PathTables
+from tracebridge.traces import Step, Trace
 
 
 def two_orders_by_hand(codes, offsets, outcomes, m):
@@ -65,7 +67,7 @@ def test_times_to_success_are_compared_with_the_laplace_chain(name):
     reference = ks_2samp(times, simulated, method="asymp")
     assert found.ks_distance == pytest.approx(reference.statistic, abs=2e-4)
     assert found.ks_p == pytest.approx(reference.pvalue, rel=0.05)
-    assert found.ks_resolution == pytest.approx(1.36 / math.sqrt(len(times)))
+    assert found.ks_resolution == pytest.approx(1.36 / math.sqrt(len(times)), rel=0.02)
     seen = np.cumsum(np.bincount(times, minlength=51)[:51]) / 200
     assert found.gap == pytest.approx(np.abs(seen - np.asarray(reliability_curve(laplace, 50))).max(), abs=1e-12)
 
@@ -100,3 +102,20 @@ def test_without_a_success_there_is_no_verdict():
     found = paper_profile(tables)
     assert (found.accepted, found.ks_p, found.ks_distance, found.ks_resolution) == (None, None, None, None)
     assert (found.df_full, found.df_support, found.chi2_p) == (0, 0, None)
+
+
+def test_one_success_leaves_the_test_next_to_no_power():
+    """Of one draw the distance is at least d >= 1/2 with probability 2 (1 - d): rejected from .975 on."""
+    fit, counts = fitted_to_one_success()
+    assert paper_profile(counts.tables).ks_resolution == pytest.approx(0.975)
+    notes = certify(fit, counts, replicates=19).notes
+    assert any(
+        "sees 1 run, and no distance below 0.97 of at most 1, which is next to no power" in note for note in notes
+    )
+
+
+def fitted_to_one_success():
+    ends = ["success", "failure", "failure"]
+    traces = [Trace(trace_id=f"{i}", outcome=end, steps=(Step(name="a"),) * 2) for i, end in enumerate(ends)]
+    fit = fit_chain(traces)
+    return fit, path_counts(fit, traces)

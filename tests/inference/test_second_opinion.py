@@ -72,10 +72,36 @@ def test_thresholds_have_the_share_of_resamples():
     fit = fit_counts(TransitionCounts.from_paths(PATHS))
     counted = RunCounts.of_paths(names, codes, offsets, outcomes, task_ids=["t", "t", "u", "v", "w", "w"])
     (opinion,) = second_opinions(fit, 'P>=0.5 [ F "success" & true ]', runs=counted, resamples=500)
-    assert set(opinion.satisfied) == {"trace bootstrap, percentile", "task bootstrap, percentile"}
+    of_runs, of_tasks = opinion.satisfied
+    assert of_runs.startswith("trace bootstrap, percentile, widened 1.44 times (6 runs: too few")
+    assert of_tasks.startswith("task bootstrap, percentile, widened 1.87 times (4 tasks: too few")
     # four of the six runs succeed: P(Binomial(6, 2/3) >= 3) = 0.9
-    assert opinion.satisfied["trace bootstrap, percentile"] == pytest.approx(0.9, abs=4.5 * math.sqrt(0.09 / 500))
-    assert opinion.to_dict()["intervals"][0]["method"] == "trace bootstrap, percentile"
+    assert opinion.satisfied[of_runs] == pytest.approx(0.9, abs=4.5 * math.sqrt(0.09 / 500))
+    assert [each["method"] for each in opinion.to_dict()["intervals"]] == [of_runs, of_tasks]
+
+
+def test_few_tasks_widen_the_interval_about_the_estimate_within_the_range():
+    """Three tasks of seven runs: 4, 5 and 6 succeed. Student's t with 2 degrees of freedom is 4.303."""
+    successes = {"t": 4, "u": 5, "v": 6}
+    paths, tasks = [], []
+    for task, count in successes.items():
+        paths += [(("a",), "success")] * count + [(("a",), "failure")] * (7 - count)
+        tasks += [task] * 7
+    fit = fit_counts(TransitionCounts.from_paths(paths))
+    outcomes = np.array([OUTCOMES.index(outcome) for _, outcome in paths])
+    counted = RunCounts.of_paths(["a"], np.zeros(21, dtype=int), np.arange(22), outcomes, task_ids=tasks)
+    (opinion,) = second_opinions(fit, 'P=? [ F "success" ]', runs=counted, resamples=2_000)
+    found = next(each for each in opinion.intervals if each.method.startswith("task"))
+    # the same task three times has probability 1 / 27: the percentiles are 4 / 7 and 6 / 7, the estimate 5 / 7
+    half = 4.302653 / norm.ppf(0.975) * math.sqrt(3 / 2) / 7
+    assert (found.lower, found.upper) == (pytest.approx(5 / 7 - half, rel=1e-4), 1.0)
+
+
+def test_a_given_start_has_no_interval_of_the_observed_pass_rate():
+    paths = [(("a",), "success")] * 30 + [(("b",), "failure")] * 20
+    fit = fit_counts(TransitionCounts.from_paths(paths), start={"b": 1})
+    (opinion,) = second_opinions(fit, 'P=? [ F "success" ]')
+    assert [each.method for each in opinion.intervals] == ["delta method"]
 
 
 def test_states_that_only_the_prior_knows_have_no_second_opinion():

@@ -5,7 +5,7 @@ import pytest
 
 from tracebridge.chain import fit_counts
 from tracebridge.closedform import long_run_outcomes, reliability_curve
-from tracebridge.inference import SCENARIOS
+from tracebridge.inference import SCENARIOS, smoothed_chain
 from tracebridge.inference.path_tables import PathTables
 from tracebridge.inference.smoothed_chain import SmoothedChain, censoring_hazard
 
@@ -74,3 +74,14 @@ def test_a_step_cap_cuts_every_run_that_reaches_it():
     codes = np.zeros(7, dtype=np.int64)
     tables = PathTables.of_paths(codes, np.array([0, 1, 4, 7]), np.array([0, 2, 2]), 1)
     assert censoring_hazard(tables).tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_long_curves_by_blocks_are_those_step_by_step(monkeypatch):
+    counted = SCENARIOS["F1"].counts(40, seed=1).tables
+    for longest in (1, 2, 7, 64, 333):
+        blocks = SmoothedChain(counted)._end_curves_by_blocks(longest)
+        monkeypatch.setattr(smoothed_chain, "_LONG_CURVE", 10**9)
+        np.testing.assert_allclose(blocks, SmoothedChain(counted).end_curves(longest), rtol=0, atol=1e-14)
+        monkeypatch.undo()
+    expected = SmoothedChain(counted).long_run()
+    np.testing.assert_allclose(SmoothedChain(counted).end_curves(10_000)[0, :, -1], expected, atol=1e-12)

@@ -223,3 +223,18 @@ class TestRepeatedTrials:
             repeated_trials(counts_of([1], [2]), (0,))
         with pytest.raises(UsageError, match="replicate"):
             repeated_trials(counts_of([1], [2]), (1,), replicates=0)
+
+
+def test_tasks_of_one_rate_leave_a_width():
+    """Resampled tasks are all alike: Wilson's interval of 3/7 in three tasks, and no interval of the variance."""
+    from tracebridge.inference.intervals import wilson
+
+    counts = TaskCounts(tasks=("t", "u", "v"), successes=(3, 3, 3), trials=(7, 7, 7))
+    score = wilson(9 / 7, 3)
+    one, two, four = repeated_trials(counts, (1, 2, 4), replicates=20).rows
+    for found in (one.unbiased_interval, one.classes_interval):
+        assert (found.lower, found.upper) == pytest.approx((score.lower, score.upper))
+    assert (two.unbiased_interval.lower, two.unbiased_interval.upper) == pytest.approx((score.lower**2, score.upper))
+    assert four.unbiased == four.unbiased_interval.lower == 0  # no task had four successes
+    assert four.unbiased_interval.upper == pytest.approx(score.upper)
+    assert shared_difficulty(counts, replicates=20).interval is None

@@ -137,7 +137,14 @@ def test_patterns_and_maps_that_are_too_long():
     with pytest.raises(ValueError, match="at most 1000"):
         StateRule(state="a", attributes={"k": "x" * (MAX_LENGTH + 1)})
     with pytest.raises(ValueError, match="at most 10000"):
-        StateMap(rules=(StateRule(state="a"),) * 10_001)
+        StateMap(rules=(StateRule(state="a", error=True),) * 10_001)
+
+
+def test_a_rule_without_a_condition_is_refused():
+    """It would hide all rules behind it; False is a condition, and what is given but empty is none."""
+    assert StateRule(state="a", error=False).error is False
+    with pytest.raises(ValueError, match="no condition"):
+        StateRule(state="a", name=(), attributes={})
 
 
 def by_length(step):

@@ -75,8 +75,13 @@ error = "yes"
 attributes = {x = [1], y = nan}
 [[rule]]
 state = "success"
+retry = true
+[[rule]]
+state = "all"
+attributes = {}
 """
     globs = "patterns are globs: * stands for any text, ? for one character"
+    asked = 'asked (for steps that no rule matches write default = "all" above the rules)'
     compared = "compared with a pattern, a finite number, true or false"
     assert problems_of(tmp_path, text) == [
         "map.toml: unknown key 'colour' (there are default, rule)",
@@ -87,6 +92,7 @@ state = "success"
         f"map.toml:4, record rule 2: attribute 'x' is {compared}, not a list",
         f"map.toml:4, record rule 2: attribute 'y' is {compared}, not a number",
         "map.toml:9, record rule 3: 'success' cannot be a state, the word has a meaning of its own; 'step_success' can",
+        f"map.toml:12, record rule 4: this rule has no condition: it takes every step, and no rule below it is {asked}",
     ]
 
 
@@ -123,7 +129,7 @@ def test_malformed_toml(tmp_path, text, message):
         ("[1]", "map.json: a state map is a table with the key 'rule', not a list"),
         ('{"rule": [], "rule": []}', "map.json: not JSON: the key 'rule' is given twice"),
         ('{"rule": [{"state": "a", "attributes": {"x": NaN}}]}', "map.json, record rule 1: attribute 'x' is compared"),
-        ('{"rule": [{"state": "\\ud800"}]}', "map.json, record rule 1: '\\ud800' cannot be a state"),
+        ('{"rule": [{"state": "\\ud800", "name": "x"}]}', "map.json, record rule 1: '\\ud800' cannot be a state"),
     ],
 )
 def test_malformed_json(tmp_path, text, message):
@@ -139,19 +145,24 @@ def test_files_that_are_not_there(tmp_path):
 
 
 patterns = st.lists(st.text(max_size=4), max_size=2).map(tuple)
-rules = st.builds(
-    StateRule,
-    state=st.text("abc", min_size=1, max_size=3),
-    kind=patterns,
-    name=patterns,
-    text=patterns,
-    error=st.none() | st.booleans(),
-    retry=st.none() | st.booleans(),
-    attributes=st.dictionaries(
-        st.text(max_size=3),
-        st.text(max_size=3) | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
-        max_size=3,
-    ),
+rules = (
+    st.fixed_dictionaries(
+        {
+            "state": st.text("abc", min_size=1, max_size=3),
+            "kind": patterns,
+            "name": patterns,
+            "text": patterns,
+            "error": st.none() | st.booleans(),
+            "retry": st.none() | st.booleans(),
+            "attributes": st.dictionaries(
+                st.text(max_size=3),
+                st.text(max_size=3) | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
+                max_size=3,
+            ),
+        }
+    )
+    .filter(lambda given: any(value not in (None, (), {}) for key, value in given.items() if key != "state"))
+    .map(lambda given: StateRule(**given))
 )
 maps = st.builds(StateMap, rules=st.lists(rules, min_size=1, max_size=4).map(tuple), default=st.none() | st.just("d"))
 

@@ -230,3 +230,43 @@ def test_no_run_and_no_text():
     grouped = group_steps(silent, text_features=True, k_max=3)
     assert [vector.name for vector in grouped.counts.vectors] == ["a", "b"]
     assert len({vector.group for vector in grouped.counts.vectors}) == 2
+
+
+def test_words_of_few_tasks_are_never_shown():
+    """Each customer is named in every message of one task, tried four times; what all ask for is shown."""
+    names = ["smith", "abel", "jones", "zorn", "mueller", "garcia"]
+    runs = [
+        Trace(
+            trace_id=f"{name}{trial}",
+            task_id=name,
+            outcome=Outcome.SUCCESS,
+            steps=(message(["the", "order", "of", name, "refund", "please"]), message(["the", "parcel", "of", name])),
+        )
+        for name in names
+        for trial in range(4)
+    ]
+    grouped = group_steps(runs, text_features=TextFeatures(weight=2), k_max=8)
+    shown = {word for terms in grouped.classifier.terms for word in terms}
+    assert shown
+    assert shown <= {"order", "refund", "parcel"}
+    assert not any(name in str(grouped.classifier.to_dict()) for name in names)
+
+
+def test_words_of_fewer_than_three_tasks_are_not_shown_at_all():
+    runs = [
+        Trace(trace_id=f"{i}", task_id=f"t{i % 2}", outcome=Outcome.SUCCESS, steps=(message([word]),))
+        for i, word in enumerate(["refund", "parcel"] * 10)
+    ]
+    assert {*group_steps(runs, text_features=True, k_max=4).classifier.terms} == {()}
+
+
+def test_a_common_word_stands_for_its_hash_and_not_a_rare_one(monkeypatch):
+    monkeypatch.setattr(text_corpus, "bucket_of", lambda word: 5 if word in {"abel", "refund"} else bucket_of(word))
+    whole = TextCorpus(TextFeatures())
+    part = TextCorpus(TextFeatures())
+    for i, made in enumerate([whole, part] * 4):
+        trace = Trace(
+            trace_id=str(i), outcome=Outcome.SUCCESS, steps=(message(["refund", *(["abel"] if i < 1 else [])]),)
+        )
+        assert [*made.watched([trace])] == [trace]
+    assert (whole + part)._showable() == (part + whole)._showable() == {5: "refund"}

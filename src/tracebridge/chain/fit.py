@@ -35,7 +35,7 @@ from tracebridge.chain.estimate import (
 )
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.chain.notes import abstraction_notes, no_exit_seen, option_notes, row_notes, run_notes
-from tracebridge.chain.support import DeclaredSupport, declared_rows
+from tracebridge.chain.support import DeclaredSupport, declared_rows, left_out_note
 from tracebridge.chain.weights import Weight, WeightedCounts, WeightReader
 from tracebridge.errors import (
     FitError,
@@ -277,6 +277,8 @@ def fit_counts(
     )
     notes = run_notes(counts, rows, policy, [name for name in unseen if name not in rows.states])
     notes += option_notes(rows, allowed, asked, weighted, smoothed=smoothed)
+    if declared is not None:
+        notes += left_out_note(declared, rows.states)
     notes += row_notes(rows, chain, smoothed=smoothed, stuck=stuck, lost=lost)
     if abstraction is not None:
         notes += [*state_remarks(abstraction), *abstraction_notes(abstraction)]

@@ -150,6 +150,15 @@ def declared_rows(rows: RowCounts, declared: DeclaredSupport, *, unseen_states: 
     return rows.extended(names), allowed
 
 
+def left_out_note(declared: DeclaredSupport, states: Collection[str]) -> list[str]:
+    """One sentence on declared states that a chain over these states does not have; none where it has all."""
+    missing = [name for name in declared.successors if name not in states]
+    if not missing:
+        return []
+    listed = ", ".join(map(repr, missing[:_SHOWN])) + (f" and {len(missing) - _SHOWN} more" if missing[_SHOWN:] else "")
+    return [f"declared states that no run can get to are not in the chain: {listed}"]
+
+
 def _require_declared(rows: RowCounts, successors: Mapping[str, Collection[str]]) -> None:
     problems = [f"state {name!r} was visited and is not declared" for name in rows.states if name not in successors]
     m = len(rows.states)

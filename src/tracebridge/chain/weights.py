@@ -8,6 +8,7 @@ weight: count it k times.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -226,10 +227,24 @@ def parse_weight(value: object, run: str) -> Fraction:
     try:
         weight = parse_fraction(value)
     except ValueError:
-        raise FitError(f"{run}: the weight {str(value)[:80]!r} is no number of zero or more") from None
+        problem = "is too large or has too many digits" if _is_positive(value) else "is no number of zero or more"
+        raise FitError(f"{run}: the weight {str(value)[:80]!r} {problem}") from None
     if max(weight.numerator, weight.denominator) >= _MAX_TERM:
         raise FitError(f"{run}: the weight has more than 40 digits")
     return weight
+
+
+def _is_positive(value: object) -> bool:
+    """Whether this is a number above zero, however large, or its text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        number = float(value)
+    except OverflowError:
+        return True
+    except ValueError:
+        return False
+    return number > 0 and (math.isfinite(number) or (isinstance(value, str) and value[:1].isdigit()))
 
 
 class WeightReader:
@@ -256,6 +271,12 @@ class WeightReader:
             elif self._weight in trace.attributes:
                 value = trace.attributes[self._weight]
             else:
-                raise FitError(f"{run} has no attribute {self._weight!r} to be its weight")
+                raise FitError(
+                    Problem(
+                        location=Location(),
+                        message=f"{run} has no attribute {self._weight!r} to be its weight",
+                        hint="an empty cell, or nan in a table, is no attribute; give every run a number",
+                    )
+                )
             self.weights.append(parse_weight(value, run))
             yield trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
@@ -18,15 +18,24 @@ from tracebridge.version import __version__
 if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
     from tracebridge.chain import ChainFit
+    from tracebridge.chain.expanded.fit import ExpandedFit
+    from tracebridge.inference.expanded.posterior import FitDraws
+    from tracebridge.inference.expanded.scope import Scope
+    from tracebridge.inference.expanded.standing import Standing
+    from tracebridge.inference.planning import Plan
+    from tracebridge.inference.qualitative import QualitativeBasis
     from tracebridge.inference.uncertainty import KnownDraws
     from tracebridge.pctl import Experiment
     from tracebridge.pctl.ast import PropertyFile
     from tracebridge.report import PropertyFinding
+    from tracebridge.report.recorded import RecordedStandings
 
 _NO_CERTIFICATE = (
-    "note: chain.json records no certificate: whether such a chain describes its runs was not tested here "
+    "chain.json records no certificate: whether such a chain describes its runs was not tested here "
     "(tracebridge certify TRACES tests it, and so does assess)"
 )
+
+_NO_RUNS = "no intervals: its runs were too many for this document, and these intervals draw runs again"
 
 Point = Mapping[str, Fraction | bool]
 
@@ -56,21 +65,26 @@ def check(
     every value, and for every combination where several constants vary.
 
     For a fitted chain every number has the interval that its runs leave, every property the share of the posterior in
-    which it holds, and properties with `//@ credible 0.95` are decided by that.
+    which it holds, and properties with `//@ credible 0.95` are decided by that. The verdict of the certificate that
+    assess recorded in a results.json beside that very file stands beside every property.
     """
     from tracebridge.agreement import worst_exit_code
     from tracebridge.checking import ENGINE_NAMES
     from tracebridge.cli.verdicts import ExperimentTable, print_findings
     from tracebridge.pctl import Experiment, read_properties
     from tracebridge.pipeline import engine_version
+    from tracebridge.report.recorded import recorded_standings
 
     if model == properties == "-":
         raise click.UsageError("only one of MODEL and PROPERTIES can be standard input")
     names: tuple[str, ...] = engines or tuple(ENGINE_NAMES)
     file = read_properties(Path(properties) if properties != "-" else "-")
     experiment = Experiment.parse(part for text in constants for part in text.split(","))
-    data = _Data(draws=draws, futures=0 if experiment.varying else futures, seed=seed)
-    points = _points(model, file, experiment, data, engines=names, exact=exact, time_limit=time_limit)
+    recorded = None if model == "-" else recorded_standings(model)
+    standings = None if recorded is None else recorded.standings
+    data = _Data(draws=draws, futures=0 if experiment.varying else futures, seed=seed, standings=standings or {})
+    note = _certificate_note(recorded)
+    points = _points(model, file, experiment, data, note, engines=names, exact=exact, time_limit=time_limit)
     shown: dict[str, Any] = {}
     if experiment.varying:
         table = ExperimentTable(experiment.varying)
@@ -99,7 +113,8 @@ def check(
         }
         kind = "tracebridge-experiment" if experiment.varying else "tracebridge-check"
         head = {"kind": kind, "schema_version": 1, "tool": tool, "model": model, "exact": exact}
-        emit({**head, **shown, "certificate": None, "exit_code": code})
+        certificate = None if recorded is None or not recorded.standings else recorded.to_dict()
+        emit({**head, **shown, "certificate": certificate, "exit_code": code})
     return code
 
 
@@ -108,6 +123,7 @@ def _points(
     file: PropertyFile,
     experiment: Experiment,
     data: _Data,
+    about_certificate: str,
     *,
     engines: tuple[str, ...],
     exact: bool,
@@ -130,8 +146,10 @@ def _points(
             if not of_model.varying:
                 for note in read.notes:
                     say(f"note: {note}")
-                if read.fit is not None:
-                    say(_NO_CERTIFICATE)
+                if (read.fit or read.expanded) is not None:
+                    say(f"note: {about_certificate}")
+                if read.expanded is not None and read.expanded.paths is None:
+                    say(f"note: {_NO_RUNS}")
             results = iter_points(
                 model_for(read, file), file, of_file.points(), engines=engines, exact=exact, time_limit=time_limit
             )
@@ -141,48 +159,91 @@ def _points(
                 progress(f"{result.engine}: {result.property.name or result.property.text}")
                 agreements.append(compare_property([result for _, result in group]))
                 if len(agreements) == len(file.properties):
-                    yield {**model_point, **point}, data.judge(read.fit, file, point, agreements, progress)
+                    yield (
+                        {**model_point, **point},
+                        data.judge(read.fit or read.expanded, file, point, agreements, progress),
+                    )
                     agreements = []
+
+
+def _certificate_note(recorded: RecordedStandings | None) -> str:
+    """What is known about a certificate of a fitted chain."""
+    if recorded is None:
+        return _NO_CERTIFICATE
+    if recorded.standings is None:
+        return f"{_NO_CERTIFICATE}; {recorded.path} beside it is about another chain.json"
+    verdicts = {scope: each.verdict for scope, each in recorded.standings.items()}
+    parts = [f"{verdict} for {scope}" for scope, verdict in verdicts.items()]
+    if len(set(verdicts.values())) == 1:
+        parts = [str(verdicts["path"])]
+    open_ = [each for each in recorded.standings.values() if each.verdict != "accept"]
+    reasons = "; ".join(dict.fromkeys(reason for each in open_ for reason in each.reasons))
+    summary = recorded.path.with_name("summary.md")
+    why = f" ({reasons})" if reasons else ""
+    return f"certificate, as {recorded.path} records it: {', '.join(parts)}{why}; {summary} says more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Data:
-    """What is asked of the data behind a model."""
+    """What is asked of the data behind a model, and what was recorded of its certificate."""
 
     draws: int
     futures: int
     seed: int
+    standings: Mapping[Scope, Standing]
     known: KnownDraws = field(default_factory=dict)
+    sources: list[FitDraws] = field(default_factory=list)  # that of the fit, made when it is first asked for
 
     def judge(
         self,
-        fit: ChainFit | None,
+        fit: ChainFit | ExpandedFit | None,
         file: PropertyFile,
         constants: Point,
         agreements: list[Agreement],
         progress: Callable[[str], None],
     ) -> list[PropertyFinding]:
         """The agreements with what the data say; as they are for a model without counts."""
+        from tracebridge.chain.expanded.fit import ExpandedFit
         from tracebridge.inference import property_uncertainty
+        from tracebridge.inference.expanded.posterior import FitDraws
+        from tracebridge.inference.expanded.scope import required_scope
         from tracebridge.inference.judgement import judged, plans_of_undecided
         from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
         from tracebridge.report import PropertyFinding, marks_of
+        from tracebridge.report.findings import end_was_seen, without_an_end
 
         if fit is None:
             return [PropertyFinding(agreement=agreement) for agreement in agreements]
-        if self.draws:
+        if self.draws and not (isinstance(fit, ExpandedFit) and fit.paths is None):
             progress(f"{self.draws} draws of the posterior")
+            if not self.sources:
+                self.sources.append(FitDraws.of_fit(fit))
             found = property_uncertainty(
-                fit, file, draws=self.draws, seed=self.seed, constants=constants, known=self.known
+                fit,
+                file,
+                draws=self.draws,
+                seed=self.seed,
+                constants=constants,
+                known=self.known,
+                source=self.sources[0],
             )
             agreements = judged(agreements, found)
-        resolved = replace(file, properties=tuple(agreement.property for agreement in agreements))
-        plans = plans_of_undecided(fit, resolved, agreements, futures=self.futures, seed=self.seed)
+        plans: Sequence[Plan | None] = [None] * len(agreements)
+        if not isinstance(fit, ExpandedFit):
+            resolved = replace(file, properties=tuple(agreement.property for agreement in agreements))
+            plans = plans_of_undecided(fit, resolved, agreements, futures=self.futures, seed=self.seed)
         findings = []
         for agreement, plan in zip(agreements, plans, strict=True):
-            basis = qualitative_basis(fit, agreement.property.formula) if is_relative_to_support(fit) else ()
-            findings.append(PropertyFinding(agreement=agreement, marks=marks_of(basis), plan=plan, basis=basis))
-        return findings
+            formula = agreement.property.formula
+            basis: tuple[QualitativeBasis, ...] = ()
+            if not isinstance(fit, ExpandedFit) and is_relative_to_support(fit):
+                basis = qualitative_basis(fit, formula)
+            standing = self.standings.get(required_scope(formula))
+            marks = marks_of(basis, None if standing is None else standing.mark)
+            findings.append(
+                PropertyFinding(agreement=agreement, standing=standing, marks=marks, plan=plan, basis=basis)
+            )
+        return findings if end_was_seen(fit) else [without_an_end(each) for each in findings]
 
 
 def _point_document(point: Point, findings: list[PropertyFinding]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tracebridge.cli.console import emit, progress_line
 from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of
 from tracebridge.cli.options import common, counting, fit_options, given_fit_options, interval_level, reading
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
@@ -64,7 +65,8 @@ def compare(
 
     A and B are trace files, folders or patterns. Where both attempted the same tasks, these are compared with each
     other and drawn together. R_inf, R(d) and the mean number of steps are those of chains fitted without a prior over
-    states that both share; their difference is attributed, exactly, to the states whose transitions changed.
+    states that both share; their difference is attributed, exactly, to the states whose transitions changed. All runs
+    count alike: there are no weights here.
     """
     if first == second:
         raise UsageError("A and B are the same; name two corpora")
@@ -72,7 +74,7 @@ def compare(
     with progress_line() as progress:
         progress("reading both corpora and fitting a chain to each")
         fits = _fits(corpora, chain, options)
-        progress(f"resampling {replicates} times")
+        progress(f"resampling {counted(replicates, 'time')}")
         found = Comparison.of(corpora, fits, budget, level, replicates, seed)
     if as_json:
         emit(comparison_document(found, corpora, level, replicates, seed))
@@ -127,6 +129,7 @@ class ChangedTask:
 class Comparison:
     """All differences; where a part is missing the reason stands in its place."""
 
+    n_runs: tuple[int, int]
     pass_rate: Difference
     tasks: TaskComparison | str
     changed: Sequence[ChangedTask]
@@ -156,6 +159,7 @@ class Comparison:
             paired = compare_tasks(*tasks, level=level, replicates=replicates, seed=seed)
         rates = [_completed(fit, name) for fit, name in zip(fits, "AB", strict=True)]
         return cls(
+            n_runs=(fit_a.counts.n_runs, fit_b.counts.n_runs),
             pass_rate=compare_pass_rates(rates[0], rates[1], level=level),
             tasks=paired,
             changed=ChangedTask.among(tasks[0], tasks[1]),

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.cli.console import print_table, say, write
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
@@ -20,7 +21,6 @@ _SHOWN_ROWS = 10
 _SHOWN_TASKS = 5
 _SHOWN_STATES = 8
 _P_LEVEL = 0.05
-_NO_WIDTH = "; no width, for all resamples are alike"
 _TOO_SMALL = 0.0005  # an amount that would be shown as zero
 
 
@@ -28,7 +28,7 @@ def show_comparison(found: Comparison, corpora: Sequence[Corpus], fits: Sequence
     """The headline, the figures, the tasks, and what the difference comes from."""
     for name, corpus, fit in zip("AB", corpora, fits, strict=True):
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in fit.counts.runs_by_outcome().items())
-        write(f"{name}  {corpus.name}: {fit.counts.n_runs} runs ({outcomes})")
+        write(f"{name}  {corpus.name}: {counted(fit.counts.n_runs, 'run')} ({outcomes})")
     write("")
     write(_headline(found, level))
     write("")
@@ -40,7 +40,9 @@ def show_comparison(found: Comparison, corpora: Sequence[Corpus], fits: Sequence
             *(
                 []
                 if isinstance(found.tasks, str)
-                else [_difference_row(f"pass rate, {found.tasks.n_tasks} common tasks", found.tasks.difference)]
+                else [
+                    _difference_row(f"pass rate, {counted(found.tasks.n_tasks, 'common task')}", found.tasks.difference)
+                ]
             ),
             _difference_row("R_inf", agents.reliability),
             _difference_row(f"R({agents.d})", agents.within_budget),
@@ -60,24 +62,37 @@ def show_comparison(found: Comparison, corpora: Sequence[Corpus], fits: Sequence
 def _headline(found: Comparison, level: float) -> str:
     """One sentence for a person in a hurry.
 
-    On common tasks where they are most of those of both; a difference is then claimed only if the test says so too, for
-    with few tasks their bootstrap is too sure. Else on all runs by the wider of two intervals: one is too sure where
-    runs share a task, the other where there are few of them.
+    On common tasks where they are most of those of both; a difference is then claimed only if the test says so too.
+    Else on all runs. Of the intervals that are about the same runs the widest counts: one is too sure where runs share
+    a task, another where there are few of them or where an agent never varies.
     """
     tasks, sure, where = found.tasks, True, ""
-    wide = [each for each in (found.agents.reliability, found.pass_rate) if each.interval is not None]
-    leading = max(wide, key=lambda each: _width(each) or 0.0)
+    about = [found.agents.reliability, found.pass_rate]
     if not isinstance(tasks, str) and tasks.n_tasks >= max(tasks.n_only_first, tasks.n_only_second):
-        sure, where = tasks.p_value <= 1 - level, f" on the {tasks.n_tasks} tasks of both"
-        if _width(tasks.difference):  # where all resamples are alike the other intervals know better
-            leading = tasks.difference
+        sure, where = tasks.p_value <= 1 - level, f" on the {counted(tasks.n_tasks, 'task')} of both"
+        all_common = tasks.n_only_first == tasks.n_only_second == 0
+        about = [tasks.difference, *([found.agents.reliability] if all_common else [])]
+    leading = max(about, key=lambda each: _width(each) or 0.0)
     interval = leading.interval
     within = f"{leading.difference:+.3f}" + ("" if interval is None else f" {_interval(interval)}")
+    few = "".join(f"; {words}" for words in _few(found))
     if sure and interval is not None and interval.lower > 0:
-        return f"B succeeds more often than A{where}: {within}"
+        return f"B succeeds more often than A{where}: {within}{few}"
     if sure and interval is not None and interval.upper < 0:
-        return f"B succeeds less often than A{where}: {within}"
-    return f"no difference in success is shown{where}: {within}; what lies in the interval is not excluded"
+        return f"B succeeds less often than A{where}: {within}{few}"
+    return f"no difference in success is shown{where}: {within}; what lies in the interval is not excluded{few}"
+
+
+def _few(found: Comparison) -> Iterator[str]:
+    """What makes every interval unsure."""
+    from tracebridge.inference.few_units import FEW_UNITS, too_few
+
+    agents = found.agents
+    for name, number in zip("AB", found.n_runs, strict=True):
+        if number == 1:
+            yield f"{name} is a single run, which says nothing about how runs vary"
+    if min(found.n_runs) > 1 and min(agents.n_units) < FEW_UNITS:
+        yield too_few(min(agents.n_units), agents.resampled.removesuffix("s"))
 
 
 def _width(difference: Difference) -> float | None:
@@ -92,19 +107,22 @@ def _difference_row(name: str, difference: Difference) -> list[str]:
         _number(difference.second),
         _signed(difference.difference),
         "none" if interval is None else _interval(interval),
-        str(difference.reason) if interval is None else interval.method + ("" if interval.width else _NO_WIDTH),
+        str(difference.reason) if interval is None else interval.method,
     ]
 
 
 def _about_tasks(found: Comparison) -> Iterator[str]:
+    from tracebridge.inference.certificate import p_text
+
     tasks = found.tasks
     if isinstance(tasks, str):
         yield f"tasks: {tasks}"
         return
+    p = f"= {tasks.p_value:.3g}" if tasks.deals is None else p_text(tasks.p_value, tasks.deals)
     same = tasks.n_tasks - tasks.n_better - tasks.n_worse
     yield (
         f"tasks: B is better in {tasks.n_better}, worse in {tasks.n_worse}, equal in {same}; equal reliability in "
-        f"every task has p = {tasks.p_value:.3g} ({tasks.test})"
+        f"every task has p {p} ({tasks.test})"
     )
     for word, changed in (("worse", found.changed), ("better", found.changed[::-1])):
         mine = [each for each in changed if (each.gain < 0) == (word == "worse")]
@@ -115,7 +133,8 @@ def _about_tasks(found: Comparison) -> Iterator[str]:
         if mine:
             yield f"  {word}: {shown}" + (f" and {len(mine) - _SHOWN_TASKS} more" if len(mine) > _SHOWN_TASKS else "")
     if tasks.n_only_first or tasks.n_only_second:
-        yield f"  left out of the pairs: {tasks.n_only_first} tasks of A alone, {tasks.n_only_second} of B alone"
+        first = counted(tasks.n_only_first, "task")
+        yield f"  left out of the pairs: {first} of A alone, {tasks.n_only_second} of B alone"
 
 
 def _show_rows(found: Comparison) -> None:
@@ -139,14 +158,14 @@ def _show_rows(found: Comparison) -> None:
                 _signed(amounts[row.state]),
                 "" if seen is None else _moved(seen),
                 "" if seen is None else f"{seen.n_old}, {seen.n_new}",
-                "no test" if seen is None or seen.p_holm is None else f"{seen.p_holm:.3g}",
+                _p_of(seen),
             ]
         )
     names = {row.state for row in shown}
     rest = [row for row in ever.rows if row.state not in names]
     if rest:
         others = [sum(float(row.amount) for row in rest), sum(amounts[row.state] for row in rest)]
-        rows.append([f"({len(rest)} more states)", *map(_signed, others), "", "", ""])
+        rows.append([f"({counted(len(rest), 'more state')})", *map(_signed, others), "", "", ""])
     in_all = [float(each.after) - float(each.before) for each in (ever, within)]
     rows.append(["(in all)", *map(_signed, in_all), "", "", ""])
     print_table(["state", "to R_inf", f"to R({budget})", "moved most", "seen A, B", "p (Holm)"], rows)
@@ -158,6 +177,15 @@ def _show_rows(found: Comparison) -> None:
         "note: p-values of states take transitions as independent; where tasks were tried several times they are too "
         "small"
     )
+
+
+def _p_of(row: RowDifference | None) -> str:
+    from tracebridge.inference.certificate import p_text
+    from tracebridge.inference.regression import DEFAULT_DEALS
+
+    if row is None or row.p_holm is None:
+        return "no test"
+    return p_text(row.p_holm, DEFAULT_DEALS, least=row.p_value).removeprefix("= ")
 
 
 def _matters(row: Contribution, amounts: Mapping[str, float], differences: Mapping[str, RowDifference]) -> bool:
@@ -206,6 +234,7 @@ def comparison_document(
         "R_d": {"d": agents.d, **_difference_document(agents.within_budget)},
         "MTTA": _difference_document(agents.mean_time),
         "resampled": agents.resampled,
+        "n_resampled": list(agents.n_units),
         "n_common_tasks_resampled": agents.n_common,
         "decomposition": {"R_inf": _decomposition_document(found.ever), "R_d": _decomposition_document(found.within)},
         "changed_tasks": [{**asdict(each), "gain": each.gain} for each in found.changed],

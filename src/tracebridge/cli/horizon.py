@@ -12,6 +12,7 @@ import click
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.horizon_report import horizon_document, show_horizon
 from tracebridge.cli.options import common, model_constants, parse_constants, parse_decimal
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import AbsorbingChain, ChainFit, MarkovChain
@@ -32,7 +33,8 @@ _LONGEST_CURVE = 1_000
     default="0.01",
     show_default=True,
     metavar="NUMBER",
-    help="The horizon is the smallest budget beyond which more steps add at most this to the probability of success.",
+    help="The horizon is the smallest budget beyond which more steps add at most this to the probability of success; "
+    "above zero.",
 )
 @click.option("--target", metavar="NUMBER", help="Also the smallest budget d with R(d) at least this.")
 @click.option(
@@ -48,7 +50,7 @@ _LONGEST_CURVE = 1_000
 @click.option(
     "--draws",
     type=click.IntRange(0, 100_000),
-    default=2_000,
+    default=4_000,
     show_default=True,
     help="Draws from the posterior for the intervals; 0 turns them off.",
 )
@@ -81,7 +83,7 @@ def horizon(
         found = HorizonFigures.of(read.chain, allowed, reach, d_max)
         sampled = None
         if read.fit is not None and draws:
-            progress(f"drawing {draws} chains from the posterior")
+            progress(f"drawing {counted(draws, 'chain')} from the posterior")
             sampled = SampledIntervals.of(read.fit, found, allowed, reach, draws, seed)
     if as_json:
         emit(horizon_document(model, found, sampled, tolerance, draws if sampled else 0, seed))
@@ -91,8 +93,8 @@ def horizon(
         say("note: no intervals, for this model has no counts: they need a chain.json that was fitted to traces")
     elif sampled is not None:
         say(
-            f"note: intervals are 95 %, equal-tailed, from {draws} posterior draws ({read.fit.prior} prior); they and "
-            "the budgets hold as far as the chain describes the runs: see tracebridge certify"
+            f"note: intervals are 95 %, equal-tailed, from {counted(draws, 'posterior draw')} ({read.fit.prior} "
+            "prior); they and the budgets hold as far as the chain describes the runs: see tracebridge certify"
         )
 
 

@@ -185,7 +185,7 @@ def _parse_support(text: str) -> str | DeclaredSupport:
 
     if text in ("full", "observed"):
         return text
-    if not Path(text).exists():
+    if not text or not Path(text).exists():
         raise UsageError(f"--support takes full, observed, or the file of a declared graph; there is no file {text!r}")
     return read_declared_support(text)
 

@@ -11,6 +11,7 @@ import click
 
 from tracebridge.cli.console import WIDTH, emit, print_table, progress_line, say, write
 from tracebridge.cli.options import common
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.studies import Statement, StudyResult
@@ -36,7 +37,7 @@ _STYLES = {"holds": "green", "within error": "yellow", "fails": "bold red"}
 def study(
     names: tuple[str, ...], replicates: int | None, jobs: int | None, only_list: bool, as_json: bool, seed: int
 ) -> int:
-    """Re-run studies of the paper, with its figures beside ours.
+    """Re-run studies of the paper, with its figures beside ours, in the order in which they are named.
 
     Each study asserts statements: the number it measured, its bound and its Monte-Carlo standard error. One that is
     outside of its bound by no more than chance explains is "within error": more replicates will tell. The exit code is
@@ -57,10 +58,13 @@ def study(
     if not names:
         raise click.UsageError(f"name a study, or all: {', '.join(STUDIES)}")
     results = []
-    for position, each in enumerate(chosen_studies(names)):
+    chosen = chosen_studies(names)
+    for position, each in enumerate(chosen):
+        name = each.name if len(chosen) == 1 else f"{each.name} ({position + 1} of {len(chosen)})"
         with progress_line() as line:
+            line(name)
             results.append(
-                run_study(each, replicates=replicates, seed=seed, jobs=jobs or -1, progress=_rate(each.name, line))
+                run_study(each, replicates=replicates, seed=seed, jobs=jobs or -1, progress=_rate(name, line))
             )
         if not as_json:
             if position:
@@ -89,7 +93,7 @@ def _rate(name: str, line: Callable[[str], None]) -> Callable[[int, int], None]:
 
     def progress(done: int, total: int) -> None:
         passed = max(time.monotonic() - start, 1e-3)
-        line(f"{name}: {done} of {total} replicates, {done / passed:.3g} a second")
+        line(f"{name}: {done} of {counted(total, 'replicate')}, {done / passed:.3g} a second")
 
     return progress
 
@@ -100,7 +104,7 @@ def _rate(name: str, line: Callable[[str], None]) -> Callable[[int, int], None]:
 def _print(result: StudyResult) -> None:
     write(f"{result.name}: {result.title} ({result.source})")
     if result.replicates:
-        write(f"{result.replicates} replicates of each case (full: {result.full}), seed {result.seed}")
+        write(f"{counted(result.replicates, 'replicate')} of each case (full: {result.full}), seed {result.seed}")
     for table in result.findings.tables:
         write("")
         print_table(table.columns, [[_cell(cell) for cell in row] for row in table.rows], title=table.title)
@@ -130,10 +134,17 @@ def _statement_row(statement: Statement) -> list[str]:
 def _say_outcome(results: list[StudyResult]) -> None:
     verdicts = [statement.verdict for result in results for statement in result.findings.statements]
     unsettled = verdicts.count("within error")
-    text = f"{len(verdicts)} statements: {verdicts.count('holds')} hold, {verdicts.count('fails')} fail"
+    text = (
+        f"{counted(len(verdicts), 'statement')}: {_do(verdicts.count('holds'), 'hold')}, "
+        f"{_do(verdicts.count('fails'), 'fail')}"
+    )
     if unsettled:
         text += f", {unsettled} within error (outside of the bound by what chance explains: run more replicates)"
     say(text)
+
+
+def _do(number: int, verb: str) -> str:
+    return f"{number} {verb}s" if number == 1 else f"{number} {verb}"
 
 
 def _cell(cell: Cell) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.console import emit, progress_line
+from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.corpus import Corpus, ended_under, judged_at
 from tracebridge.cli.options import common, fit_options, fitting, interval_level, reading
 from tracebridge.cli.trials_report import show_trials, trials_document
 from tracebridge.errors import NothingToCheckError, UsageError
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
@@ -45,7 +46,7 @@ _MOST_TRIALS = 1_000
 @click.option(
     "--draws",
     type=click.IntRange(1, 100_000),
-    default=2_000,
+    default=4_000,
     show_default=True,
     help="Draws from the posterior of the chain, for the interval of R(d)^k.",
 )
@@ -94,6 +95,8 @@ def trials(
         return
     corpus.say_remarks(fit.notes)
     show_trials(found, budget, level)
+    if fit.weighted is not None:
+        say("note: the weights of runs are in the column of the chain alone; all else takes trials as they are")
 
 
 def _parse_ks(text: str) -> list[int]:
@@ -111,11 +114,16 @@ def _task_counts(corpus: Corpus, budget: int | None, policy: str) -> TaskCounts:
 
     counts = TaskCounts.from_traces(judged_at(ended_under(corpus, policy), budget))
     if not counts.tasks:
-        hints = ["--map task=COLUMN names the column of the task in flat files"] if counts.n_without_task else []
-        hints += ["--censored failure counts censored runs as failures"] if counts.n_censored else []
+        reasons, hints = [], []
+        if counts.n_censored:
+            reasons.append(f"{counted(counts.n_censored, 'run')} censored, so that no end was seen")
+            hints.append("--censored failure counts censored runs as failures")
+        if counts.n_without_task:
+            reasons.append(f"{counted(counts.n_without_task, 'run')} without the name of a task")
+            hints.append("--map task=COLUMN names the column of the task in flat files")
+        why = "; ".join(reasons) or "there is no run"
         raise NothingToCheckError(
-            f"there is no completed trial of a named task: {counts.n_without_task} runs name no task and "
-            f"{counts.n_censored} are censored ({'; '.join(hints)})"
+            f"no trial of a named task was seen to end: {why}" + (f" ({'; '.join(hints)})" if hints else "")
         )
     return counts
 

@@ -19,15 +19,15 @@ _P_LEVEL = 0.05
 
 def show_trials(found: TrialFigures, budget: int | None, level: float) -> None:
     """The diagnostic, pass^k by every method, and the mixtures."""
-    from tracebridge.inference.intervals import wilson
+    from tracebridge.inference.few_units import FEW_UNITS, too_few
 
     counts, repeated = found.counts, found.repeated
     fewest, most = min(counts.trials), max(counts.trials)
     each = counted(most, "completed trial") if fewest == most else f"{fewest} to {most} completed trials"
     write(
-        f"{len(counts.tasks)} tasks with {each} each, {sum(counts.trials)} in all, "
-        f"{sum(counts.successes)} successes"
-        + ("" if budget is None else f" within {budget} steps")
+        f"{counted(len(counts.tasks), 'task')} with {each} each, {sum(counts.trials)} in all, "
+        f"{sum(counts.successes)} {'success' if sum(counts.successes) == 1 else 'successes'}"
+        + ("" if budget is None else f" within {counted(budget, 'step')}")
         + f"; left out: {counts.n_censored} censored, {counts.n_without_task} without a task"
     )
     write("")
@@ -58,18 +58,22 @@ def show_trials(found: TrialFigures, budget: int | None, level: float) -> None:
         write("  * every task was tried once: nothing tells whether tasks differ, and this takes them as alike")
     elif any(row.beyond for row in repeated.rows):
         write("  * beyond the trials of any task: this rests on the form of the mixture alone")
-    if (share := sum(counts.successes) / sum(counts.trials)) in (0, 1):
-        tasks = len(counts.tasks)
-        write(
-            "  all trials ended alike, and so do all resampled tasks: their intervals have no width. Wilson's score "
-            f"interval of p, each task counting once: {_with(share, wilson(share * tasks, tasks, level))}"
-        )
+    shown = [row.unbiased_interval for row in repeated.rows]
+    shown += [row.classes_interval if repeated.preferred == "classes" else row.beta_interval for row in repeated.rows]
+    if any(interval is not None and interval.method.startswith("Wilson") for interval in shown):
+        alike = "all trials ended alike, and so do all resampled tasks: intervals of the first two columns follow"
+        if 0 < sum(counts.successes) < sum(counts.trials):
+            alike = "where all resampled tasks have the same figure, its interval follows"
+        write(f"  {alike} from Wilson's score interval of p, each task counting once")
+    if len(counts.tasks) < FEW_UNITS:
+        write(f"  {too_few(len(counts.tasks), 'task')}")
     write("")
     for line in _about_mixtures(repeated):
         write(line)
     say(
-        "note: intervals in the first two columns resample whole tasks, and so are about tasks like these; p^k and "
-        f"{R}^k take all tasks as alike, and the interval of {R}^k is the posterior of the chain"
+        "note: intervals in the first two columns resample whole tasks, widened by Student's t where these are few, "
+        f"and so are about tasks like these; p^k and {R}^k take all tasks as alike, and the interval of {R}^k is the "
+        "posterior of the chain"
     )
 
 
@@ -90,8 +94,8 @@ def _about_difficulty(shared: SharedDifficulty | str) -> Iterator[str]:
         "it may be negative"
     )
     yield (
-        f"  from {shared.n_tasks} tasks with two trials or more ({shared.n_left_out} with one left out); null: "
-        f"{gap.permutations} random deals of the outcomes over all trials"
+        f"  from {counted(shared.n_tasks, 'task')} with two trials or more ({shared.n_left_out} with one left out); "
+        f"null: {counted(gap.permutations, 'random deal')} of the outcomes over all trials"
     )
 
 
@@ -143,7 +147,7 @@ def trials_document(
         "n_without_task": counts.n_without_task,
         "shared_difficulty": {"reason": shared}
         if isinstance(shared, str)
-        else {**asdict(shared), "interval": shared.interval.to_dict()},
+        else {**asdict(shared), "interval": None if shared.interval is None else shared.interval.to_dict()},
         "pass_hat_k": rows,
         "latent_classes": asdict(repeated.classes),
         "beta_distribution": asdict(repeated.beta),

@@ -56,14 +56,23 @@ def _styles(rows: Sequence[Sequence[str]], verdict: int) -> dict[str, str]:
 
 def engine_lines(agreements: Sequence[Agreement]) -> Iterator[str]:
     """Below a table without a column for each engine: who computed it, and how the intervals came about."""
-    names = " and ".join(dict.fromkeys(result.engine for each in agreements for result in each.results))
-    apart = [each.gap for each in agreements if each.gap is not None]
-    same = sum(each.agree is True for each in agreements)
-    whole = "every property" if same == len(agreements) else f"{same} of {len(agreements)} properties"
-    if apart:
-        yield f"{names} agree on {whole}, {f'at most {max(apart):.2g} apart' if max(apart) else 'to the last digit'}"
-    else:
-        yield f"{names}: no value has a second engine beside it"
+    names = dict.fromkeys(result.engine for each in agreements for result in each.results)
+    yield _agreement_line(names, [(each.agree, each.gap) for each in agreements])
+    yield from _method_lines(agreements)
+
+
+def _agreement_line(names: Iterable[str], compared: Sequence[tuple[bool | None, float | None]]) -> str:
+    """On how many properties the engines agree, and how far they are apart."""
+    who = " and ".join(names)
+    apart = [gap for _, gap in compared if gap is not None]
+    if not apart:
+        return f"{who}: no value has a second engine beside it"
+    same = sum(agree is True for agree, _ in compared)
+    whole = "every property" if same == len(compared) else f"{same} of {len(compared)} properties"
+    return f"{who} agree on {whole}, {f'at most {max(apart):.2g} apart' if max(apart) else 'to the last digit'}"
+
+
+def _method_lines(agreements: Sequence[Agreement]) -> Iterator[str]:
     found = [each.uncertainty for each in agreements if each.uncertainty is not None]
     yield from dict.fromkeys(_method(each) for each in found if each.interval is not None or each.satisfied is not None)
 
@@ -81,8 +90,11 @@ class ExperimentTable:
         """For values of these constants, which get a column each."""
         self._varying = varying
         self._columns: list[str] = []
+        self._has_data = False
         self._rows: list[list[str]] = []
         self._lines: dict[str, None] = {}
+        self._names: dict[str, None] = {}
+        self._compared: list[tuple[bool | None, float | None]] = []
         self._remarks: list[tuple[str, str]] = []
         self.exit_codes: list[int] = []
 
@@ -94,15 +106,20 @@ class ExperimentTable:
         self._columns = [*self._varying, *verdict_columns(agreements, engines=engines)]
         values = [str(point[name]).lower() for name in self._varying]
         self._rows += [[*values, *row] for row in verdict_rows(agreements, engines=engines, marks=marks)]
-        self._lines = {} if engines else dict.fromkeys([*self._lines, *list(engine_lines(agreements))[1:]])
+        self._lines |= dict.fromkeys(_method_lines(agreements))
+        self._names |= {result.engine: None for each in agreements for result in each.results}
+        self._compared += [(each.agree, each.gap) for each in agreements]
+        self._has_data |= not engines
         self._remarks += [*_remarks(agreements), *finding_remarks(findings)]
         self.exit_codes += [agreement.exit_code for agreement in agreements]
 
     def print(self) -> None:
         """Write it to standard output, and what it cannot hold to standard error."""
         print_table(self._columns, self._rows, styles=_styles(self._rows, self._columns.index("verdict")))
-        for line in self._lines:
-            write(line)
+        if self._has_data:
+            write(_agreement_line(self._names, self._compared))
+            for line in self._lines:
+                write(line)
         _say_remarks(self._remarks)
 
 

@@ -157,6 +157,7 @@ class ExponentialLimit:
         ratio: ``eps / mu``, which the limit wants near zero; the gap over all d is at least ``1 - R_inf``.
         gap: the supremum of ``|R(d) - (1 - exp(-mu d))|`` over the budgets that were looked at.
         scaled_gap: the same for ``R_inf (1 - exp(-d / MTTA))``, which needs slow runs but no rare failures.
+        geometric_gap: the same for ``R_inf (1 - (1 - 1 / MTTA)^d)``, which a chain of one state has exactly.
         d_max: the largest budget looked at; None for all.
     """
 
@@ -165,7 +166,13 @@ class ExponentialLimit:
     ratio: float
     gap: float
     scaled_gap: float
+    geometric_gap: float
     d_max: int | None
+
+    @property
+    def end_rate(self) -> float:
+        """Ends per step of operation, ``1 / MTTA``."""
+        return self.success_rate + self.failure_rate
 
     def obstacles(self, tolerance: float) -> list[str]:
         """Why the law does not hold within the tolerance; empty where it does."""
@@ -177,8 +184,14 @@ class ExponentialLimit:
         if self.success_rate > tolerance:
             found.append(f"runs are short: mu is {self.success_rate:.3g} a step, which the limit wants near 0")
         if self.scaled_gap > tolerance:
-            found.append("the time to an end is not exponential: more than one state shapes it")
+            found.append(f"the time to an end is not exponential: {self._why_not_exponential(tolerance)}")
         return found
+
+    def _why_not_exponential(self, tolerance: float) -> str:
+        """Steps are whole: a geometric law of the same mean is off too, if runs are short. What is beyond is shape."""
+        if self.geometric_gap <= tolerance:
+            return f"runs end after few whole steps, {1 / self.end_rate:.3g} on average, at the same rate at every step"
+        return "more than one state shapes it"
 
 
 def exponential_limit(chain: Chain, *, d_max: int | None = None, target: Target = "success") -> ExponentialLimit:
@@ -211,6 +224,7 @@ def exponential_limit(chain: Chain, *, d_max: int | None = None, target: Target 
         ratio=failure / success,
         gap=float(max(np.abs(curve + np.expm1(-rate * d)).max(), *limits, 0.0)),
         scaled_gap=float(np.abs(curve + success * np.expm1(-d / steps)).max()),
+        geometric_gap=float(np.abs(curve - success * (1 - max(1 - 1 / steps, 0.0) ** d)).max()),
         d_max=d_max,
     )
 

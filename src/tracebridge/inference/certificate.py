@@ -118,7 +118,8 @@ class FitFigures:
     """The chain that is used downstream, beside the corpus; no test.
 
     Attributes:
-        pass_rate: successes among completed runs; None without any. mean_length: steps of completed runs.
+        pass_rate: successes among completed runs that the chain was fitted to, by their weights; None without any.
+        mean_length: steps of these runs.
         reliability: R_inf of the fitted chain; None where runs need not end. mean_time: its MTTA.
         gap: largest difference of the fitted chain's curves to the observed ones. What it has beyond the gap of the
             statistic ``first passage`` is the fit's own prior, support and censoring policy.

@@ -1,23 +1,35 @@
 """Two agents: differences of pass rate, R(d) and mean run length, with intervals, paired where tasks are the same.
 
 Runs of one task are not independent, and agents that attempted the same tasks share their difficulty. So tasks are
-resampled, whole, and the same tasks for both agents; Newcombe's interval is for independent runs. All differences are
-second minus first.
+resampled, whole, and the same tasks for both agents, with intervals that are widened for there being few; Newcombe's
+interval is for independent runs. All differences are second minus first.
+
+An agent whose figure is the same in every resample, as with nothing but successes, would add nothing to the width of
+such an interval, and both together would leave it without any. It gets an interval of its own, and the two are put
+together by MOVER (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702), of which Newcombe's is a case. Where both
+vary, but their difference is the same in every task, tasks with another one may exist that were not seen: so many as
+Wilson's interval of none among those seen allows, with any difference. For single trials that end alike this is Tango's
+score interval (1998, Statistics in Medicine 17, 891-908).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from tracebridge.errors import NothingToCheckError, UsageError
+from tracebridge.inference.few_units import resampled_interval
 from tracebridge.inference.intervals import Interval, equal_tailed, require_level, wilson
+from tracebridge.inference.regression import DEFAULT_DEALS
 from tracebridge.inference.run_counts import RunCounts
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +40,10 @@ if TYPE_CHECKING:
 
 DEFAULT_REPLICATES = 2_000
 
-_DEALS = 9_999
 _BLOCK_NUMBERS = 4_000_000
 _NOTHING_LEFT = 1e-18  # mass of a state that no figure would show
+_ALIKE = 1e-9  # figures that differ by no more, relative to those above one, differ by rounding
+_POSTERIOR_DRAWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +77,18 @@ def compare_pass_rates(first: tuple[int, int], second: tuple[int, int], *, level
     require_level(level)
     score, other = (wilson(*counts, level) for counts in (first, second))
     p, q = first[0] / first[1], second[0] / second[1]
-    difference = q - p
-    return Difference(
-        first=p,
-        second=q,
-        difference=difference,
-        interval=Interval(
-            lower=difference - float(np.hypot(q - other.lower, score.upper - p)),
-            upper=difference + float(np.hypot(other.upper - q, p - score.lower)),
-            level=level,
-            method="Newcombe hybrid score, independent runs",
-        ),
+    interval = mover(p, score, q, other, method="Newcombe hybrid score, independent runs")
+    return Difference(first=p, second=q, difference=q - p, interval=interval)
+
+
+def mover(first: float, of_first: Interval, second: float, of_second: Interval, *, method: str) -> Interval:
+    """The interval of ``second - first`` from those of two uncorrelated estimates (MOVER), each around its estimate."""
+    difference = second - first
+    return Interval(
+        lower=difference - float(np.hypot(second - of_second.lower, of_first.upper - first)),
+        upper=difference + float(np.hypot(of_second.upper - second, first - of_first.lower)),
+        level=of_first.level,
+        method=method,
     )
 
 
@@ -85,7 +99,7 @@ class TaskComparison:
     Attributes:
         difference: of the means over tasks of the pass rate, with the interval of resampled tasks.
         p_value: of equal reliabilities within every task. test: how it was found: McNemar's exact test where each agent
-            has one trial a task, else outcomes dealt anew within tasks.
+            has one trial a task, else outcomes dealt anew within tasks. deals: how often; None for the exact test.
         n_tasks: common tasks. n_better, n_worse: those where the second agent's rate is higher, lower.
         n_only_first, n_only_second: tasks of one agent alone, which say nothing here.
     """
@@ -93,6 +107,7 @@ class TaskComparison:
     difference: Difference
     p_value: float
     test: str
+    deals: int | None
     n_tasks: int
     n_better: int
     n_worse: int
@@ -121,28 +136,43 @@ def compare_tasks(
         (np.array([counts.successes[place[t]] for t in common]), np.array([counts.trials[place[t]] for t in common]))
         for counts, place in zip((first, second), places, strict=True)
     )
-    gains = other_c / other_n - c / n
+    rates, other_rates = c / n, other_c / other_n
+    gains = other_rates - rates
     rng = np.random.default_rng(seed)
-    chosen = np.stack([gains[rng.integers(len(gains), size=len(gains))].mean() for _ in range(replicates)])
+    drawn = rng.multinomial(len(common), np.full(len(common), 1 / len(common)), size=replicates) / len(common)
+    means = [float(rates.mean()), float(other_rates.mean())]
+    interval = _interval_of_difference(
+        means,
+        [drawn @ rates, drawn @ other_rates],
+        [partial(_wilson_of, mean, len(common), "common tasks", level) for mean in means],
+        _Resamples(
+            units=[len(common)] * 2,
+            noun="common task",
+            level=level,
+            method="percentile bootstrap of common tasks",
+            most=1.0,
+        ),
+    )
     better, worse = int(np.sum(gains > 0)), int(np.sum(gains < 0))
     if np.all(n == 1) and np.all(other_n == 1):
-        test = "McNemar, exact"
-        p_value = min(1.0, 2 * float(binom.cdf(min(better, worse), better + worse, 0.5)))
+        test, deals = "McNemar, exact", None
+        p_value = min(1.0, 2 * float(bdtr(min(better, worse), better + worse, 0.5)))
     else:
-        test = "outcomes dealt anew within tasks"
-        dealt = rng.hypergeometric(c + other_c, n + other_n - c - other_c, n, size=(_DEALS, len(common)))
+        test, deals = "outcomes dealt anew within tasks", DEFAULT_DEALS
+        dealt = rng.hypergeometric(c + other_c, n + other_n - c - other_c, n, size=(DEFAULT_DEALS, len(common)))
         null = ((c + other_c - dealt) / other_n - dealt / n).mean(axis=1)
         # Rounding must not tell apart deals that are alike.
-        p_value = (1 + int(np.sum(np.abs(null) >= abs(gains.mean()) - 1e-12))) / (1 + _DEALS)
+        p_value = (1 + int(np.sum(np.abs(null) >= abs(gains.mean()) - 1e-12))) / (1 + DEFAULT_DEALS)
     return TaskComparison(
         difference=Difference(
-            first=float((c / n).mean()),
-            second=float((other_c / other_n).mean()),
+            first=means[0],
+            second=means[1],
             difference=float(gains.mean()),
-            interval=equal_tailed(chosen, level, "percentile bootstrap of common tasks")[0],
+            interval=interval,
         ),
         p_value=p_value,
         test=test,
+        deals=deals,
         n_tasks=len(common),
         n_better=better,
         n_worse=worse,
@@ -163,7 +193,8 @@ class AgentComparison:
 
     Attributes:
         reliability: of R_inf. within_budget: of R(d). mean_time: of MTTA, in steps. d: the budget.
-        resampled: ``tasks`` or ``runs``. n_common: tasks that both agents attempted, drawn together.
+        resampled: ``tasks`` or ``runs``. n_units: how many of them each agent has. n_common: tasks that both agents
+            attempted, drawn together.
     """
 
     reliability: Difference
@@ -171,6 +202,7 @@ class AgentComparison:
     mean_time: Difference
     d: int
     resampled: str
+    n_units: tuple[int, int]
     n_common: int
 
 
@@ -211,40 +243,147 @@ def compare_agents(
         for found, table, weight in zip(draws, tables, weights, strict=True):
             found.append(table.figures(weight, d))
     drawn = [np.concatenate(parts) for parts in draws]
-    method = f"percentile bootstrap of {'tasks' if by_task else 'runs'}"
-    differences = [
-        _difference(float(point[0][i]), float(point[1][i]), drawn[0][:, i], drawn[1][:, i], level, method)
-        for i in range(3)
-    ]
+    what = "tasks" if by_task else "runs"
+    numbers = [len(set(names)) for names in units]
+    sides = [_FixedFigures(table, own, what, d, level, rng) for table, own in zip(tables, units, strict=True)]
+    differences = []
+    for i in range(3):
+        points = [float(found[i]) for found in point]
+        own = [partial(side.interval, i, figure) for side, figure in zip(sides, points, strict=True)]
+        most = 1.0 if i < 2 else math.inf
+        resamples = _Resamples(
+            units=numbers, noun=what.removesuffix("s"), level=level, method=f"percentile bootstrap of {what}", most=most
+        )
+        differences.append(_difference(points, [draws[:, i] for draws in drawn], own, resamples))
     return AgentComparison(
         reliability=differences[0],
         within_budget=differences[1],
         mean_time=differences[2],
         d=d,
-        resampled="tasks" if by_task else "runs",
+        resampled=what,
+        n_units=(numbers[0], numbers[1]),
         n_common=resampling.n_common,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resamples:
+    """What was resampled: how many units of each agent, and the largest value of a figure, whose least is 0."""
+
+    units: Sequence[int]
+    noun: str
+    level: float
+    method: str
+    most: float
+
+    def interval(self, draws: NDArray[np.float64], point: float, side: int) -> Interval:
+        """Of the figure of one agent."""
+        return self._interval(draws, point, self.units[side], least=0.0)
+
+    def interval_of_difference(self, draws: NDArray[np.float64], point: float) -> Interval:
+        """Of a difference, which is as unsure as the agent with fewer units."""
+        return self._interval(draws, point, min(self.units), least=-self.most)
+
+    def _interval(self, draws: NDArray[np.float64], point: float, units: int, *, least: float) -> Interval:
+        bounds = {"least": least, "most": self.most}
+        return resampled_interval(draws, point, units, self.level, self.method, noun=self.noun, **bounds)
+
+    def interval_of_one_gain(self, gain: float) -> Interval:
+        """Of a difference of probabilities that is the same in every task."""
+        tasks = min(self.units)
+        unseen = wilson(0, tasks, self.level)
+        return replace(
+            unseen,
+            lower=(1 - unseen.upper) * gain - unseen.upper,
+            upper=(1 - unseen.upper) * gain + unseen.upper,
+            method=f"Wilson score of none of {counted(tasks, self.noun)} with another difference",
+        )
+
+
 def _difference(
-    first: float,
-    second: float,
-    of_first: NDArray[np.float64],
-    of_second: NDArray[np.float64],
-    level: float,
-    method: str,
+    points: Sequence[float],
+    drawn: Sequence[NDArray[np.float64]],
+    own: Sequence[Callable[[], Interval]],
+    resamples: _Resamples,
 ) -> Difference:
+    first, second = points
     difference = second - first
-    with np.errstate(invalid="ignore"):  # infinite mean times of both; said below
-        draws = of_second - of_first
-    alike = [bool((part == part[0]).all()) for part in (of_first, of_second)]
-    if sum(alike) == 1:  # as with nothing but successes: what that agent might do else is not in the interval
-        method += f"; too narrow, for all resamples of {'the first' if alike[0] else 'the second'} are alike"
-    if lost := int(np.sum(np.isnan(draws))):
-        reason = f"it is undefined in {lost} of {len(draws)} replicates: no end of some runs of either was seen there"
-        return Difference(first=first, second=second, difference=difference, interval=None, reason=reason)
-    interval, _ = equal_tailed(draws, level, method)
-    return Difference(first=first, second=second, difference=difference, interval=interval)
+    lost = int(np.sum(np.isnan(_differences(drawn))))
+    interval, reason = None, None
+    if lost:
+        reason = (
+            f"it is undefined in {lost} of {len(drawn[0])} replicates: no end of some runs of either was seen there"
+        )
+    else:
+        interval = _interval_of_difference(points, drawn, own, resamples)
+    return Difference(first=first, second=second, difference=difference, interval=interval, reason=reason)
+
+
+def _differences(drawn: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):  # infinite mean times of both are told
+        return drawn[1] - drawn[0]
+
+
+def _interval_of_difference(
+    points: Sequence[float],
+    drawn: Sequence[NDArray[np.float64]],
+    own: Sequence[Callable[[], Interval]],
+    resamples: _Resamples,
+) -> Interval:
+    """Of resampled differences; by MOVER if these, or the figure of an agent, are the same in all resamples.
+
+    Args:
+        points: the figure of each agent. drawn: in the resamples, shape (B,) each. own: its interval if all are alike.
+    """
+    fixed = [_is_fixed(draws, point) for point, draws in zip(points, drawn, strict=True)]
+    differences, difference = _differences(drawn), points[1] - points[0]
+    if not any(fixed):
+        if not _is_fixed(differences, difference):
+            return resamples.interval_of_difference(differences, difference)
+        if resamples.most == 1:
+            return resamples.interval_of_one_gain(difference)
+    sides = []
+    for side, (point, draws) in enumerate(zip(points, drawn, strict=True)):
+        found = own[side]() if fixed[side] else resamples.interval(draws, point, side)
+        sides.append(replace(found, lower=min(found.lower, point), upper=max(found.upper, point)))
+    words = " and ".join(f"{side.method} ({name})" for side, name in zip(sides, ("first", "second"), strict=True))
+    return mover(points[0], sides[0], points[1], sides[1], method=f"MOVER of {words}")
+
+
+def _is_fixed(draws: NDArray[np.float64], point: float) -> bool:
+    """Whether a figure is the same in all resamples."""
+    return bool(np.isfinite(point) and np.abs(draws - point).max() <= _ALIKE * max(1.0, abs(point)))
+
+
+def _wilson_of(share: float, number: float, what: str, level: float) -> Interval:
+    found = wilson(share * number, number, level)
+    return replace(found, method=f"Wilson score of {counted(int(number), what.removesuffix('s'))}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FixedFigures:
+    """Intervals of figures of one agent that are the same in all resamples.
+
+    A probability of 0 or 1 gets Wilson's score interval, each unit with a run that ended counting once. Any other
+    figure, and the mean time, is drawn from the posterior of the chain, its counts scaled to the number of units, for
+    runs of one task may add nothing to the first: that errs on the wide side.
+    """
+
+    table: _RunTable
+    units: Sequence[str]
+    what: str
+    d: int
+    level: float
+    rng: np.random.Generator
+
+    def interval(self, figure: int, point: float) -> Interval:
+        """Of R_inf (0), R(d) (1) or the mean time (2), which is ``point`` in all resamples."""
+        ended = len({unit for unit, end in zip(self.units, self.table.ended().tolist(), strict=True) if end})
+        share = round(point)
+        if figure < 2 and ended and abs(point - share) <= _ALIKE:
+            return _wilson_of(share, ended, self.what, self.level)
+        draws = self.table.posterior(self.rng, len(set(self.units)) / self.table.n_runs, self.d)[:, figure]
+        return equal_tailed(draws, self.level, "posterior of a prior of mass one a row")[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,9 +451,37 @@ class _RunTable:
         parts = [self._figures(part, d) for part in _blocks(weights, together)]
         return np.concatenate(parts)
 
+    def ended(self) -> NDArray[np.bool_]:
+        """Which runs were seen to end, shape (n_runs,)."""
+        is_end = np.arange(self.cells.shape[1]) % (self.m + 2) >= self.m
+        return np.asarray(self.cells @ is_end.astype(np.float64)) > 0
+
+    def posterior(self, rng: np.random.Generator, scale: float, d: int) -> NDArray[np.float64]:
+        """The figures of draws of the chain, shape (draws, 3): a prior of mass one a row, and counts times ``scale``.
+
+        The start has no prior of its own; states without a step are no states of the chain.
+        """
+        m = self.m
+        counts = scale * np.asarray(self.cells.sum(axis=0)).reshape(m + 1, m + 2)
+        seen = counts[:m].sum(axis=1) > 0
+        allowed = np.append(seen, [True, True])
+        counts[:m][np.ix_(seen, allowed)] += 1 / allowed.sum()
+        together = max(1, _BLOCK_NUMBERS // counts.size)
+        parts = []
+        for begin in range(0, _POSTERIOR_DRAWS, together):
+            number = min(together, _POSTERIOR_DRAWS - begin)
+            drawn = np.zeros((number, *counts.shape))
+            drawn[:, counts > 0] = rng.standard_gamma(counts[counts > 0], size=(number, int((counts > 0).sum())))
+            parts.append(self._of_counts(drawn, d))
+        return np.concatenate(parts)
+
     def _figures(self, weights: NDArray[np.float64], d: int) -> NDArray[np.float64]:
-        m, B = self.m, len(weights)
-        counts = np.asarray(self.cells.T @ weights.T).T.reshape(B, m + 1, m + 2)
+        m = self.m
+        return self._of_counts(np.asarray(self.cells.T @ weights.T).T.reshape(len(weights), m + 1, m + 2), d)
+
+    def _of_counts(self, counts: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+        """Of counts, which need not be whole, shape (B, m + 1, m + 2)."""
+        m, B = self.m, len(counts)
         starts, counts = counts[:, m], counts[:, :m]
         with np.errstate(invalid="ignore"):
             starts = starts / starts.sum(axis=1, keepdims=True)

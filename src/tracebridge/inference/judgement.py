@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
     from tracebridge.pctl.ast import PropertyFile
 
-#: Where plans are a by-product: futures for each number of further runs, the numbers, times the corpus, and the draws
-#: of the posterior in each future.
+#: Where plans are a by-product: futures for each number of further runs, and the draws of the posterior in each future.
 PLAN_FUTURES = 40
-_PLAN_FACTORS = (1, 4, 16)
 _PLAN_DRAWS = 200
+
+#: The numbers of further runs are the corpus times 1, 4, 16, and so on, up to so many runs at least.
+_PLAN_REACH = 1_000
+_FEWEST_SIZES = 3
 
 
 def judge(
@@ -103,10 +105,19 @@ def plans_of_undecided(
     open_ = [i for i, agreement in enumerate(agreements) if _is_left_open(agreement)]
     if open_ and futures:
         chosen = replace(file, properties=tuple(file.properties[i] for i in open_))
-        found = plan_runs(fit, chosen, factors=_PLAN_FACTORS, futures=futures, draws=_PLAN_DRAWS, seed=seed)
+        factors = _plan_factors(int(fit.counts.under(fit.policy).starts.sum()))
+        found = plan_runs(fit, chosen, factors=factors, futures=futures, draws=_PLAN_DRAWS, seed=seed)
         for i, plan in zip(open_, found, strict=True):
             plans[i] = plan
     return plans
+
+
+def _plan_factors(n_runs: int) -> list[int]:
+    """Sizes of futures, times a corpus of so many runs."""
+    factors = [4**i for i in range(_FEWEST_SIZES)]
+    while factors[-1] * n_runs < _PLAN_REACH:
+        factors.append(4 * factors[-1])
+    return factors
 
 
 def _is_left_open(agreement: Agreement) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: About so many events are kept before they are added up: 24 bytes each, and as much again to sort them.
 _BLOCK_EVENTS = 2_000_000
+#: So many of them wait to be numbered.
+_EVENTS_AT_ONCE = 100_000
 #: No drawn run goes on beyond this many times the longest real one, or this many steps.
 _LONGEST_TIMES, _LONGEST_STEPS = 20, 1_000
 
@@ -75,46 +77,90 @@ class Simulation:
         corpora, state = corpora[~instantly], state[~instantly]
         starts = np.bincount(corpora * m + state, minlength=g * m).reshape(g, m)
         before, stay = np.full(len(state), m), np.zeros(len(state), dtype=np.int64)
-        keys: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
+        events = _Events(m)
+        none_ended = np.zeros((g, len(OUTCOMES)), dtype=np.int64)
         time = 0
         while len(state):
             after = self._sampler.following(state, rng)
             going = after < m
             cut = self._cut(going, time + 1, rng)
-            contexts = (
-                corpora * (m + 1) + before,
-                corpora * bins + step_bin(np.array(time)),
-                corpora * bins + step_bin(stay),
-            )
-            event = state * (m + 2) + after
-            for column, context in zip(keys, contexts, strict=True):
-                column.append((context * (m * (m + 2)) + event)[~cut])
-            outcome = np.where(cut, CENSORED, after - m)
-            going &= ~cut
-            ends.append(_by_corpus(corpora[~going], outcome[~going], g))
-            stay = np.where(after == state, stay + 1, 0)[going]
-            corpora, before, state = corpora[going], state[going], after[going]
+            events.add(time, corpora, before, state, stay, after, cut)
+            stay = np.where(after == state, stay + 1, 0)
+            before, state = state, after
+            if cut is not None or not going.all():
+                outcome = after - m
+                if cut is not None:
+                    outcome = np.where(cut, CENSORED, outcome)
+                    going &= ~cut
+                ends.append(_by_corpus(corpora[~going], outcome[~going], g))
+                stay, corpora, before, state = stay[going], corpora[going], before[going], state[going]
+            else:
+                ends.append(none_ended)
             time += 1
         sizes = (m + 1, bins, bins)
         tables = [
-            EventCounts.of_keys(
-                np.concatenate([np.empty(0, dtype=np.int64), *column]), n_corpora=g, n_contexts=size, n_states=m
-            )
-            for column, size in zip(keys, sizes, strict=True)
+            EventCounts.of_keys(column, n_corpora=g, n_contexts=size, n_states=m)
+            for column, size in zip(events.keys(), sizes, strict=True)
         ]
         return PathTables(
             previous=tables[0], clock=tables[1], dwell=tables[2], starts=starts, ends=np.stack(ends, axis=2)
         )
 
-    def _cut(self, going: NDArray[np.bool_], length: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Which of the runs that go on are cut at this length."""
+    def _cut(self, going: NDArray[np.bool_], length: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
+        """Which of the runs that go on are cut at this length; None for none."""
         if length >= self._max_steps:
             self.n_stopped += int(going.sum())
             return going.copy()
         hazard = self._hazard[length] if length < len(self._hazard) else 0.0
         if not hazard:
-            return np.zeros(len(going), dtype=np.bool_)
+            return None
         return going & (rng.random(len(going)) < hazard)
+
+
+class _Events:
+    """Passages of drawn runs, numbered by their contexts: many steps at once, for few runs make little of one step."""
+
+    def __init__(self, n_states: int) -> None:
+        self._m = n_states
+        self._waiting: list[tuple[NDArray[np.int64], ...]] = []
+        self._times: list[int] = []
+        self._n_waiting = 0
+        self._keys: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
+
+    def add(
+        self,
+        time: int,
+        corpora: NDArray[np.int64],
+        before: NDArray[np.int64],
+        state: NDArray[np.int64],
+        stay: NDArray[np.int64],
+        after: NDArray[np.int64],
+        cut: NDArray[np.bool_] | None,
+    ) -> None:
+        """What the runs do at a time; all but those that are cut."""
+        columns = (corpora, before, state, stay, after)
+        self._waiting.append(columns if cut is None else tuple(column[~cut] for column in columns))
+        self._times.append(time)
+        self._n_waiting += len(state)
+        if self._n_waiting >= _EVENTS_AT_ONCE:
+            self._number()
+
+    def keys(self) -> list[NDArray[np.int64]]:
+        """By the state before, by the time and by the length of the stay."""
+        self._number()
+        return [np.concatenate([np.empty(0, dtype=np.int64), *column]) for column in self._keys]
+
+    def _number(self) -> None:
+        if not self._waiting:
+            return
+        corpora, before, state, stay, after = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
+        times = np.repeat(self._times, [len(columns[0]) for columns in self._waiting])
+        m, bins = self._m, len(STEP_BINS)
+        event = state * (m + 2) + after
+        contexts = (corpora * (m + 1) + before, corpora * bins + step_bin(times), corpora * bins + step_bin(stay))
+        for column, context in zip(self._keys, contexts, strict=True):
+            column.append(context * (m * (m + 2)) + event)
+        self._waiting, self._times, self._n_waiting = [], [], 0
 
 
 def _by_corpus(corpora: NDArray[np.int64], outcomes: NDArray[np.int64], g: int) -> NDArray[np.int64]:

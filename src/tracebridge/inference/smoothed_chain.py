@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tracebridge.inference.path_tables import PathTables
 
 
+# Curves of at least so many steps are computed many steps at a time, if rows and blocks of steps have so few entries.
+_LONG_CURVE, _MOST_ENTRIES = 128, 2**22
+
 # A state plus a number below this does not round up to the next state, with up to 2^21 states.
 _BELOW_ONE = 1 - 2.0**-32
 
@@ -62,6 +65,8 @@ class SmoothedChain:
     def end_curves(self, longest: int) -> NDArray[np.float64]:
         """Probabilities to have ended in success, and in failure, within 0, ..., longest steps: (g, 2, longest + 1)."""
         m = self.n_states
+        if longest >= _LONG_CURVE and self.n_corpora * m * (m + 2) <= _MOST_ENTRIES:
+            return self._end_curves_by_blocks(longest)
         curves = np.empty((self.n_corpora, 2, longest + 1))
         now = self.start
         curves[:, :, 0] = now[:, m:]
@@ -69,6 +74,36 @@ class SmoothedChain:
             now = self.step(now[:, :m])
             curves[:, :, d] = curves[:, :, d - 1] + now[:, m:]
         return curves
+
+    def _end_curves_by_blocks(self, longest: int) -> NDArray[np.float64]:
+        """`end_curves` in about ``2 sqrt(longest)`` products, of dense rows.
+
+        A block of B steps has the ends within 1, ..., B steps of each state, and where its runs are after B; one of 2 B
+        steps follows from it, and the whole curve from one block after the other.
+        """
+        m, g = self.n_states, self.n_corpora
+        rows = self._dense_rows()
+        power, within = rows[:, :, :m], rows[:, :, m:, None]  # (g, m, m) and (g, m, 2, steps)
+        while 4 * (steps := within.shape[3]) ** 2 <= longest and 4 * g * m * steps <= _MOST_ENTRIES:
+            further = np.einsum("gij,gjkb->gikb", power, within)
+            within = np.concatenate([within, within[:, :, :, -1:] + further], axis=3)
+            power = power @ power
+        curves = np.empty((g, 2, longest + 1))
+        now = self.start[:, :m]
+        curves[:, :, 0] = self.start[:, m:]
+        for d in range(0, longest, within.shape[3]):
+            added = np.einsum("gi,gikb->gkb", now, within[:, :, :, : longest - d])
+            curves[:, :, d + 1 : d + 1 + added.shape[2]] = curves[:, :, d, None] + added
+            now = (now[:, None] @ power)[:, 0]
+        return curves
+
+    def _dense_rows(self) -> NDArray[np.float64]:
+        """The estimates as they are: shape (g, m, m + 2)."""
+        m, observed = self.n_states, self._arrivals.tocoo()
+        arriving, leaving = observed.coords
+        rows = np.full((self.n_corpora, m, m + 2), self._mass / (m + 2))
+        rows[leaving // m, leaving % m, arriving % (m + 2)] += observed.data
+        return rows / (self._totals.reshape(self.n_corpora, m, 1) + self._mass)
 
     def long_run(self) -> NDArray[np.float64]:
         """Probabilities to end in success, and in failure, ever, in the only corpus: shape (2,)."""
@@ -112,10 +147,11 @@ class Sampler:
 
     def following(self, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """What follows each state: a state, m for success, m + 1 for failure."""
-        place = np.searchsorted(self._ladder, states + _BELOW_ONE * rng.random(len(states)), side="right")
-        after = self._targets[place]
-        anything = np.flatnonzero(after < 0)
-        after[anything] = rng.integers(self._m + 2, size=len(anything))
+        place = self._ladder.searchsorted(states + _BELOW_ONE * rng.random(len(states)), side="right")
+        after: NDArray[np.int64] = self._targets[place]
+        anything = after < 0
+        if anything.any():
+            after[anything] = rng.integers(self._m + 2, size=int(anything.sum()))
         return after
 
 

@@ -3,19 +3,24 @@
 ``pass^k`` with independent trials of one reliability p is ``p^k``. When tasks differ in difficulty it is the mean of
 ``p^k`` over tasks, which is larger. Three estimates of it stand side by side: the unbiased ``C(c, k) / C(n, k)``, which
 needs k trials of a task; a mixture of classes of tasks, and a beta distribution of p, which both reach beyond the
-trials there are, and so rest on their form there. Intervals resample whole tasks.
+trials there are, and so rest on their form there. Intervals resample whole tasks, and are widened where these are few.
+Where all trials ended alike, or all tasks have the same rate, so do all resamples; then they follow from Wilson's score
+interval of the mean reliability, each task counting once, for the mean of ``p^k`` over tasks lies between the k-th
+power of the mean of p and that mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracebridge.closedform.repeated import TrialGap, estimate_pass_hat_k, trial_gap
 from tracebridge.errors import UsageError
-from tracebridge.inference.intervals import Interval, equal_tailed
+from tracebridge.inference.few_units import resampled_interval
+from tracebridge.inference.intervals import Interval, wilson
 from tracebridge.inference.task_counts import TaskCounts, TaskTable
 from tracebridge.inference.task_mixtures import (
     BetaBinomial,
@@ -28,7 +33,13 @@ from tracebridge.inference.task_mixtures import (
     latent_classes,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 DEFAULT_REPLICATES = 400
+
+_METHOD = "percentile bootstrap of tasks"
+_ALIKE = 1e-12  # resamples that differ by no more differ by rounding
 
 
 # ---------------------------------------------------------------- do trials share a difficulty?
@@ -40,13 +51,13 @@ class SharedDifficulty:
 
     Attributes:
         gap: the variance of p over tasks, with its permutation test; see `trial_gap`.
-        interval: for that variance, by resampling tasks.
+        interval: for that variance, by resampling tasks; None where all resamples are alike, as those of equal rates.
         correlation: the correlation of two trials of a task, ``gap / (p (1 - p))``; None if all trials ended alike.
         n_tasks: tasks with two trials or more. n_left_out: tasks with a single one.
     """
 
     gap: TrialGap
-    interval: Interval
+    interval: Interval | None
     correlation: float | None
     n_tasks: int
     n_left_out: int
@@ -73,9 +84,10 @@ def shared_difficulty(
     # Two draws may be of the same task, whose product is not that of independent tasks: known on average, taken out.
     draws += gap.gap - (table.weights @ both / tasks - (table.weights @ p / tasks) ** 2)
     spread = gap.mean * (1 - gap.mean)
+    varies = float(np.ptp(draws)) > _ALIKE
     return SharedDifficulty(
         gap=gap,
-        interval=equal_tailed(draws, level, "percentile bootstrap of tasks")[0],
+        interval=resampled_interval(draws, gap.gap, tasks, level, _METHOD, least=-0.25, most=0.25) if varies else None,
         correlation=gap.gap / spread if spread else None,
         n_tasks=tasks,
         n_left_out=len(counts.tasks) - tasks,
@@ -153,7 +165,6 @@ def repeated_trials(
     best = np.argmin([fit.bic for fit in fits], axis=0)
     betas, _ = fit_betas(table, drawn, [(beta.mean, beta.correlation)])
     pooled = sum(counts.successes) / sum(counts.trials)
-    method = "percentile bootstrap of tasks"
     rows = []
     for k in ks:
         by_classes = np.stack([(fit.w * fit.p**k).sum(axis=1) for fit in fits])[best, np.arange(replicates)]
@@ -168,7 +179,12 @@ def repeated_trials(
             weights = drawn[:, long]
             present = weights.sum(axis=1) > 0
             draws = weights[present] @ share / weights[present].sum(axis=1)
-            unbiased_interval = equal_tailed(draws, level, method)[0]
+            unbiased_interval = _interval(draws, unbiased, pooled, k, len(used.tasks), level)
+        by_beta = beta_pass_hat_k(betas, k)
+        mixed = [
+            _interval(by_classes, classes.pass_hat_k(k), pooled, k, tasks, level),
+            _interval(by_beta, beta.pass_hat_k(k), pooled, k, tasks, level),
+        ]
         rows.append(
             PassHatK(
                 k=k,
@@ -177,10 +193,22 @@ def repeated_trials(
                 unbiased_interval=unbiased_interval,
                 n_tasks=len(used.tasks),
                 classes=classes.pass_hat_k(k),
-                classes_interval=equal_tailed(by_classes, level, method)[0],
+                classes_interval=mixed[0],
                 beta=beta.pass_hat_k(k),
-                beta_interval=equal_tailed(beta_pass_hat_k(betas, k), level, method)[0],
+                beta_interval=mixed[1],
                 beyond=k > max(counts.trials),
             )
         )
     return RepeatedTrials(rows=tuple(rows), classes=classes, beta=beta)
+
+
+def _interval(draws: NDArray[np.float64], estimate: float, pooled: float, k: int, tasks: int, level: float) -> Interval:
+    """For pass^k from resamples of so many tasks; from Wilson's interval where these are all alike.
+
+    They are where all trials ended alike, and where there is one task, or all have the same rate.
+    """
+    if pooled in (0, 1) or float(np.ptp(draws)) <= _ALIKE:
+        score = wilson(pooled * tasks, tasks, level)
+        method = "Wilson score of the mean reliability, each task counting once, for resampled tasks are all alike"
+        return replace(score, lower=min(score.lower**k, estimate), upper=max(score.upper, estimate), method=method)
+    return resampled_interval(draws, estimate, tasks, level, _METHOD, least=0.0, most=1.0)

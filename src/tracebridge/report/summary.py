@@ -262,9 +262,13 @@ def _limits(findings: Findings) -> Iterator[str]:
         return
     difference = figures.reliability - float(rate)
     weighted = "" if fit.weighted is None else "weighted "
+    causes = "the prior, what states have in common," if isinstance(fit, ExpandedFit) else "the prior"
+    first = f"R_inf differs from the {weighted}pass rate by {difference:+.4g}: that is {causes} and the censoring, not "
+    first += "evidence."
+    if not isinstance(fit.start, str):
+        first = "The chain starts where it was told to: R_inf is not the pass rate of these runs."
     yield (
-        f"R_inf differs from the {weighted}pass rate by {difference:+.4g}: that is the prior and the censoring, not "
-        "evidence. R_inf and MTTA of an unsmoothed fit to runs that all ended equal the pass rate and the mean length "
+        f"{first} R_inf and MTTA of an unsmoothed fit to runs that all ended equal the pass rate and the mean length "
         "by construction, for any data: they validate nothing. Intervals are about the sampling error only, and hold "
         "only as far as the assumptions do."
     )

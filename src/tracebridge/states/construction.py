@@ -70,11 +70,11 @@ def abstract_features(
     known = Propositions.of(counts.vectors)
     needed = [] if given else sorted({*propositions} & {*known.words()})
     members, places, splits_of = _refined(counts.vectors, place_of, known, needed)
-    terms = _terms(classifier, members)
+    by_text = isinstance(classifier, TextClusters)
     if given:
         names = [OTHER if place == _FOLDED else str(place[1]) for place in places]
     else:
-        names = name_states(members, weights, [place == _FOLDED for place in places], terms)
+        names = name_states(members, weights, [place == _FOLDED for place in places], by_text=by_text)
     order = sorted(range(len(names)), key=names.__getitem__)
     space = StateSpace(names=tuple(names[i] for i in order), members=tuple(members[i] for i in order), given=given)
     if given:
@@ -155,7 +155,8 @@ def _splits(
     for place, member in zip(places, members, strict=True):
         whole.setdefault(place, []).extend(member)
     before = [*whole.values()]
-    called = name_states(before, weights, [place == _FOLDED for place in whole], _terms(classifier, before))
+    by_text = isinstance(classifier, TextClusters)
+    called = name_states(before, weights, [place == _FOLDED for place in whole], by_text=by_text)
     found = [
         Split(
             state=state,
@@ -166,14 +167,6 @@ def _splits(
         if place in words_of
     ]
     return tuple(sorted(found, key=lambda split: split.parts))
-
-
-def _terms(classifier: Classifier | None, members: Sequence[Sequence[FeatureVector]]) -> list[str]:
-    """The first term of the text cluster of each state; "" without any."""
-    if not isinstance(classifier, TextClusters):
-        return [""] * len(members)
-    terms = dict(zip(classifier.names, classifier.terms, strict=True))
-    return [next(iter(terms[member[0].group]), "") for member in members]
 
 
 def _require_constant(space: StateSpace, propositions: Collection[str]) -> None:

@@ -68,6 +68,7 @@ def group_steps(
         raise UsageError("states come from a map or from clusters with text features, not from both")
     corpus = None if features is None else TextCorpus(features)
     first: StepClassifier | None = classifier if corpus is None else corpus
+    traces = traces if corpus is None else corpus.watched(traces)
     runs = encode_runs(traces, first) if keep_runs else None
     counts = count_features(traces, first) if runs is None else runs.counts()
     if corpus is None:

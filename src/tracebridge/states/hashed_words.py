@@ -24,6 +24,21 @@ MAX_CHARACTERS = 20_000
 #: The word that every number is.
 NUMBER = "0"
 
+_GRAMMAR = (
+    "about above after again against all also am an and any are aren as at be because been before being below "
+    "between both but by can cannot could couldn did didn do does doesn doing don down during each else even ever "
+    "every few for from further get got had hadn has hasn have haven having he her here hers herself him himself "
+    "his how if in into is isn it its itself just let like ll may me might mine more most must my myself no nor not "
+    "now of off on once one only or other our ours ourselves out over own per please re same shall she should "
+    "shouldn since so some still such than that the their theirs them themselves then there these they this those "
+    "through thus to too under until up upon us very via was wasn we well were weren what when where whether which "
+    "while who whom whose why will with within without won would wouldn yes yet you your yours yourself yourselves "
+    "ve"
+)
+
+#: Words of grammar, which tell a reader nothing of what a text is about.
+STOP_WORDS = frozenset(_GRAMMAR.split())
+
 _WORD = re.compile(r"[^\W\d_]{2,}|\d+")
 
 

@@ -26,7 +26,10 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRule:
-    """Steps that meet every condition given are in ``state``; a rule without conditions matches every step.
+    """Steps that meet every condition given are in ``state``.
+
+    There is a condition at least: a rule without any would match every step and hide the rules behind it. What no rule
+    matches is for the default of the map.
 
     Patterns are globs: ``*`` stands for any text, ``?`` for one character, ``[abc]`` and ``[!abc]`` for one of these
     and for any other. A pattern matches a whole value; of several, one must. Capitals count.
@@ -38,7 +41,7 @@ class StateRule:
         attributes: for each key a pattern if it is text, and otherwise the value itself; a step without it fails.
 
     Raises:
-        ValueError: for a state or pattern that is none.
+        ValueError: for a state or pattern that is none, or no condition.
     """
 
     state: str
@@ -51,6 +54,11 @@ class StateRule:
 
     def __post_init__(self) -> None:
         require_state_name(self.state)
+        flags = self.error is not None or self.retry is not None
+        if not (self.kind or self.name or self.text or self.attributes or flags):
+            raise ValueError(
+                "the rule has no condition, so that every step would match it and none the rules behind it"
+            )
         for pattern in (*self.kind, *self.name, *self.text, *(v for v in self.attributes.values() if type(v) is str)):
             if len(pattern) > MAX_LENGTH:
                 raise ValueError(f"a pattern has {len(pattern)} characters, at most {MAX_LENGTH} are allowed")

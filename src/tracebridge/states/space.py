@@ -192,14 +192,15 @@ def name_states(
     members: Sequence[Sequence[FeatureVector]],
     weights: Mapping[FeatureVector, int],
     folded: Sequence[bool],
-    terms: Sequence[str] | None = None,
+    *,
+    by_text: bool = False,
 ) -> list[str]:
     """Readable, unique names for the states that hold these vectors.
 
     A state is called by its steps, the most frequent first (``search``, ``search+lookup``), with the kind in front
     where one name occurs under several kinds, and by what sets it apart from other states with such steps: ``.ok``,
-    ``.retry``, ``.error``. States of folded steps are called ``other``. What is left is told apart by ``terms``, a word
-    or "" for each state, and then by numbers.
+    ``.retry``, ``.error``. States of folded steps are called ``other``. What is left is told apart by numbers: those
+    that differ ``by_text`` as ``say.1``, ``say.2``, for words of texts may be names of people.
     """
     vectors = [vector for member in members for vector in member]
     propositions = Propositions.of(vectors)
@@ -234,9 +235,9 @@ def name_states(
     times = Counter(bases)
     names: list[str] = []
     for i, stem_and_marks in enumerate(bases):
-        term = terms[i] if terms and times[stem_and_marks] > 1 and not folded[i] else ""
-        base = f"{stem_and_marks}.{term}" if term else stem_and_marks
-        candidates = (base if number == 1 else f"{base}_{number}" for number in count(1))
+        candidates = (stem_and_marks if number == 1 else f"{stem_and_marks}_{number}" for number in count(1))
+        if by_text and times[stem_and_marks] > 1 and not folded[i]:
+            candidates = (f"{stem_and_marks}.{number}" for number in count(1))
         taken = set(names)
         names.append(
             next(name for name in candidates if name not in taken and _may_be_called(name, i, everywhere, somewhere))

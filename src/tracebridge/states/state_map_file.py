@@ -19,7 +19,8 @@ MAX_BYTES = 4 * 2**20
 
 _PATTERNS = ("kind", "name", "text")
 _FLAGS = ("error", "retry")
-_RULE_KEYS = ("state", *_PATTERNS, *_FLAGS, "attributes")
+_CONDITIONS = (*_PATTERNS, *_FLAGS, "attributes")
+_RULE_KEYS = ("state", *_CONDITIONS)
 _MAP_KEYS = ("default", "rule")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.MULTILINE)
 
@@ -112,6 +113,10 @@ def _problems(rule: object, place: Location) -> Iterator[Problem]:
     if not isinstance(rule, Mapping):
         yield Problem(location=place, message=f"a rule is a table, not {_kind(rule)}")
         return
+    if isinstance(rule.get("state"), str) and not any(rule.get(key, {}) != {} for key in _CONDITIONS):
+        message = "this rule has no condition: it takes every step, and no rule below it is asked"
+        hint = f"for steps that no rule matches write default = {json.dumps(rule['state'])[:80]} above the rules"
+        yield Problem(location=place, message=message, hint=hint)
     if "state" not in rule:
         hint = 'add a line such as state = "search"'
         yield Problem(location=place, message="this rule names no state", hint=hint)

@@ -33,7 +33,7 @@ class TextClusters:
     Attributes:
         columns: the rule-based features. words: of hashed TF-IDF. weight: see `TextFeatures`.
         centres: one row a cluster; the columns of the rules, then those of the text.
-        terms: words that are frequent in each cluster; empty with an encoder.
+        terms: words that set each cluster apart, of many of its steps and of several tasks; empty with an encoder.
         encoder_name, encoder: of an encoder of the user; a document has its name only.
         names: the groups that are given, in the order of ``centres``.
 

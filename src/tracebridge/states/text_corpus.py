@@ -6,10 +6,12 @@ each of kind and name, by 1 for each of error and retry, and by up to ``2 weight
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from tracebridge.errors import FitError, Location, Problem
 from tracebridge.states.clustering import Clustering, cluster, require_clusterable
 from tracebridge.states.features import FeatureVector
-from tracebridge.states.hashed_words import MAX_CHARACTERS, NUMBER, WordWeights, bucket_of, unit, words_of
+from tracebridge.states.hashed_words import MAX_CHARACTERS, NUMBER, STOP_WORDS, WordWeights, bucket_of, unit, words_of
 from tracebridge.states.manual import name_of
 from tracebridge.states.rule_columns import RuleColumns
 from tracebridge.states.text_clusters import TextClusters
@@ -26,12 +28,20 @@ from tracebridge.states.text_features import TextFeatures, encoded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.traces.model import Step
+    from tracebridge.traces.model import Step, Trace
 
 #: More distinct texts than this are refused.
 MAX_TEXTS = 200_000
 
 _N_TERMS = 3  # shown of each cluster
+
+#: A word is shown if so large a share of the cluster's steps has it, and so many tasks and so large a share of them:
+#: what few people said, such as a name, is not for a reader of the model.
+_SHARE_OF_STEPS = 0.2
+_FEWEST_TASKS, _SHARE_OF_TASKS = 3, 0.1
+_MOST_TASKS = 20  # so many tasks are enough in any corpus; no more are remembered of a word
+_LONGEST_TERM = 40
+_MOST_WORDS = 200_000  # words beyond are not remembered, and never shown
 _DIGITS = 9  # centres are rounded to so many before use, so that documents are shorter
 
 
@@ -39,19 +49,37 @@ class TextCorpus:
     """The distinct texts of a corpus, read in one pass; a commutative monoid under ``+``.
 
     As a `StepClassifier` it puts each step into the group of its text, named by a hash of it. Of a text it keeps the
-    hashed words, or what the encoder made of it; memory is bounded by distinct texts.
+    hashed words, or what the encoder made of it; memory is bounded by distinct texts. Words themselves can be shown
+    only of traces that were `watched`, which tells the tasks that they come from.
     """
 
     def __init__(self, features: TextFeatures) -> None:
         self.features = features
         self._bags: dict[str, tuple[array[int], array[int]]] = {}  # text to its buckets and how often
         self._rows: dict[str, NDArray[np.float32]] = {}
-        self._words: dict[int, str] = {}  # of each bucket the word that sorts first, to show
+        self._tasks: set[int] = set()  # hashes of the tasks, or of runs without one
+        self._tasks_of: dict[str, set[int]] = {}  # of each word some of them
 
     @property
     def n_texts(self) -> int:
         """The number of distinct texts."""
         return len(self._bags) + len(self._rows)
+
+    def watched(self, traces: Iterable[Trace]) -> Iterator[Trace]:
+        """The traces as they come, after it was noted which words are from which task."""
+        for trace in traces:
+            if self.features.encoder is None:
+                whose = f"task {trace.task_id}" if trace.task_id is not None else f"run {trace.trace_id}"
+                task = int(digest(whose)[:16], 16)
+                self._tasks.add(task)
+                for word in {word for step in trace.steps for word in words_of(step.text or "")}:
+                    self._note(word, [task])
+            yield trace
+
+    def _note(self, word: str, tasks: Iterable[int]) -> None:
+        if word in self._tasks_of or len(self._tasks_of) < _MOST_WORDS:
+            known = self._tasks_of.setdefault(word, set())
+            known.update(islice(tasks, max(0, _MOST_TASKS - len(known))))
 
     def groups(self, steps: Sequence[Step]) -> list[str]:
         """A name for the text of each step.
@@ -80,11 +108,7 @@ class TextCorpus:
         return keys
 
     def _add(self, key: str, text: str) -> None:
-        words = words_of(text)
-        for word in set(words):
-            bucket = bucket_of(word)
-            self._words[bucket] = min(word[:40], self._words.get(bucket, word[:40]))
-        counts = Counter(map(bucket_of, words))
+        counts = Counter(map(bucket_of, words_of(text)))
         self._bags[key] = array("H", counts.keys()), array("H", counts.values())
 
     def __add__(self, other: TextCorpus) -> TextCorpus:
@@ -93,9 +117,9 @@ class TextCorpus:
         both = TextCorpus(self.features)
         both._bags = self._bags | other._bags
         both._rows = self._rows | other._rows
-        both._words = dict(self._words)
-        for bucket, word in other._words.items():
-            both._words[bucket] = min(word, both._words.get(bucket, word))
+        both._tasks = self._tasks | other._tasks
+        for word in sorted({*self._tasks_of, *other._tasks_of}):
+            both._note(word, sorted(self._tasks_of.get(word, set()) | other._tasks_of.get(word, set())))
         return both
 
     def word_weights(self) -> WordWeights:
@@ -161,24 +185,37 @@ class TextCorpus:
     def _terms(
         self, weights: WordWeights, vectors: Sequence[FeatureVector], steps: Sequence[int], found: Clustering
     ) -> tuple[tuple[str, ...], ...]:
-        """For each cluster the words whose mean TF-IDF exceeds that of all steps most."""
-        if not self._bags:
+        """For each cluster the words that may be shown whose mean TF-IDF exceeds that of all steps most."""
+        words = self._showable()
+        if not words:
             return ((),) * found.n_clusters
-        used = np.array(sorted(self._words), dtype=np.int64)
-        means = np.zeros((found.n_clusters, len(used)))
+        used = np.array(sorted({bucket for buckets, _ in self._bags.values() for bucket in buckets}), dtype=np.int64)
+        means, having = np.zeros((2, found.n_clusters, len(used)))
         for vector, count, label in zip(vectors, steps, found.labels.tolist(), strict=True):
             buckets, values = weights.tf_idf(dict(zip(*self._bags[vector.group], strict=True)))
-            means[label, np.searchsorted(used, buckets)] += count * unit(values)
+            places = np.searchsorted(used, buckets)
+            means[label, places] += count * unit(values)
+            having[label, places] += count
         overall = means.sum(axis=0) / max(1, sum(steps))
-        means /= np.bincount(found.labels, weights=steps, minlength=found.n_clusters)[:, None]
-        excess = means - overall
-        excess[:, used == bucket_of(NUMBER)] = 0  # it would tell a reader nothing
-        words = [self._words[bucket] for bucket in used.tolist()]
-        alphabet = np.argsort(np.array(words))
-        best = [alphabet[np.argsort(-row[alphabet], kind="stable")][:_N_TERMS] for row in np.round(excess, _DIGITS)]
+        size = np.bincount(found.labels, weights=steps, minlength=found.n_clusters)[:, None]
+        excess = np.round(means / size - overall, _DIGITS)
+        excess[having < _SHARE_OF_STEPS * size] = 0
+        excess[:, [bucket not in words for bucket in used.tolist()]] = 0
+        shown = [words.get(bucket, "") for bucket in used.tolist()]
+        alphabet = np.argsort(np.array(shown))
+        best = [alphabet[np.argsort(-row[alphabet], kind="stable")][:_N_TERMS] for row in excess]
         return tuple(
-            tuple(words[i] for i in order.tolist() if excess[label, i] > 0) for label, order in enumerate(best)
+            tuple(shown[i] for i in order.tolist() if excess[label, i] > 0) for label, order in enumerate(best)
         )
+
+    def _showable(self) -> dict[int, str]:
+        """The words of enough tasks that are about something, by bucket; of those in one bucket that of most tasks."""
+        fewest = min(max(_FEWEST_TASKS, math.ceil(_SHARE_OF_TASKS * len(self._tasks))), _MOST_TASKS)
+        found: dict[int, str] = {}
+        for word in sorted(self._tasks_of, key=lambda word: (len(self._tasks_of[word]), word)):
+            if len(self._tasks_of[word]) >= fewest and word not in STOP_WORDS and word != NUMBER:
+                found[bucket_of(word)] = word[:_LONGEST_TERM]
+        return found
 
 
 def digest(text: str) -> str:

@@ -190,23 +190,31 @@ def test_phases_with_more_parameters_than_transitions_get_no_timing_verdict_held
     assert certify_model(paths, form, replicates=19).verdict("timing") != "refused"
 
 
-def test_classes_of_tasks_explain_what_trials_share():
+def test_what_trials_of_a_task_share_is_noise_and_no_misfit():
     # Tasks that always succeed and tasks that never do: outcomes vary more than those of independent runs. Held out,
     # the second part has a quarter of the tasks that succeed, the first three quarters.
-    def trials(solved: int) -> RunPaths:
+    def trials(solved: int, *, named: bool) -> RunPaths:
         runs = [("a" * (1 + j % 3), "success" if t < solved else "failure") for t in range(8) for j in range(10)]
-        return RunPaths.of_names(runs, tasks=[f"{solved} {t}" for t in range(8) for _ in range(10)], states="ab")
+        tasks = [f"{solved} {t}" for t in range(8) for _ in range(10)] if named else None
+        return RunPaths.of_names(runs, tasks=tasks, states="ab")
 
-    alike, apart = (
-        certify_model(trials(6), parse_model(f), test=trials(2), replicates=39)
-        for f in ("clock:0,1,2", "clock:0,1,2+classes:2")
+    by_task, alone = (
+        certify_model(trials(6, named=named), parse_model("clock:0,1,2"), test=trials(2, named=named), replicates=39)
+        for named in (True, False)
     )
-    assert alike.timing.statistics[0].value == apart.timing.statistics[0].value == pytest.approx(0.5, abs=0.01)
-    assert apart.timing.statistics[0].noise > 1.5 * alike.timing.statistics[0].noise
-    assert alike.verdict("timing") == "reject"
-    assert apart.verdict("timing") != "reject"
-    assert apart.form == "clock:0,1,2+classes:2"
-    assert any("share its class" in note for note in apart.notes)
+    assert by_task.timing.statistics[0].value == alone.timing.statistics[0].value == pytest.approx(0.5, abs=0.01)
+    assert by_task.timing.statistics[0].noise > 1.5 * alone.timing.statistics[0].noise
+    assert alone.verdict("timing") == "reject"
+    assert by_task.verdict("timing") != "reject"
+    assert any("tasks drawn again" in note for note in by_task.notes)
+
+
+def test_classes_of_tasks_are_part_of_what_is_drawn():
+    runs = [("a" * (1 + j % 3), "success" if t < 4 else "failure") for t in range(8) for j in range(10)]
+    paths = RunPaths.of_names(runs, tasks=[f"{t}" for t in range(8) for _ in range(10)], states="ab")
+    found = certify_model(paths, parse_model("clock:0,1,2+classes:2"), replicates=19)
+    assert found.form == "clock:0,1,2+classes:2"
+    assert any("class of their task" in note for note in found.notes)
 
 
 def test_trials_of_one_task_are_said_to_be_taken_as_independent():
