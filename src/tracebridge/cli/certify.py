@@ -41,6 +41,15 @@ _NEXT = {
     help="Take the states and the fitting options of this chain.json instead of fitting anew.",
 )
 @click.option(
+    "--model",
+    "model",
+    default="first-order",
+    show_default=True,
+    metavar="NAME",
+    help="Certify a chain whose states remember more, in two scopes: when and how runs end, and their paths. "
+    "fit --help lists the names.",
+)
+@click.option(
     "--covariate",
     "covariates",
     multiple=True,
@@ -81,6 +90,7 @@ _NEXT = {
 def certify(
     paths: tuple[str, ...],
     chain: str | None,
+    model: str,
     covariates: tuple[str, ...],
     held_out: bool,
     replicates: int,
@@ -99,8 +109,24 @@ def certify(
     With --chain FILE the states are those of that fit. If the traces are those that it was fitted to, the certificate
     is about that very chain, else about one with these states that is fitted to the traces.
     """
+    from tracebridge.cli.certify_model import certify_model
     from tracebridge.inference import certify as judge
+    from tracebridge.inference.expanded.modelling import is_first_order
 
+    if not is_first_order(model):
+        if chain is not None or covariates:
+            raise UsageError("--chain and --covariate are of the first-order certificate: leave them out with --model")
+        return certify_model(
+            Corpus(paths, options),
+            model,
+            held_out=held_out,
+            replicates=replicates,
+            seed=seed,
+            level=level,
+            effects=_parse_effects(effects),
+            as_json=as_json,
+            fit_options=fit_options(options),
+        )
     asked = tuple(_COVARIATES.get(name, name) for name in covariates)
     wanted = _parse_effects(effects)
     corpus = Corpus(paths, options)

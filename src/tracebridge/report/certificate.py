@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tracebridge.inference.certificate import IDENTITY, p_text
 from tracebridge.inference.published_rule import KS_LEVEL
+from tracebridge.report.columns import aligned
 from tracebridge.report.markdown import bullets, escape, printable, table
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.inference.certificate import Certificate, StatisticResult
+    from tracebridge.inference.expanded.certificate import ModelStatistic
 
 _VERDICTS = {
     "accept": "ACCEPT: nothing contradicts the chain, and departures of the stated size would have been seen",
@@ -43,9 +45,9 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     lines += [f"  {reason}" for reason in certificate.reasons]
     lines += ["", "tested:", *(f"  {part}" for part in _tested(certificate))]
     lines += [f"  {_joint(certificate)}"]
-    lines += ["", *_aligned(_STATISTICS, _statistic_rows(certificate))]
+    lines += ["", *aligned(_STATISTICS, _statistic_rows(certificate))]
     if certificate.covariates:
-        lines += ["", "do runs differ by a covariate?", *_aligned(_COVARIATES, _covariate_rows(certificate))]
+        lines += ["", "do runs differ by a covariate?", *aligned(_COVARIATES, _covariate_rows(certificate))]
     if found := list(_where(certificate, cells=_CELLS_ON_TERMINAL)):
         lines += ["", "where the runs depart from the chain:", *(f"  {line}" for line in found)]
     lines += ["", f"published rule beside it: {_published(certificate)}"]
@@ -93,7 +95,7 @@ def _joint(certificate: Certificate) -> str:
     )
 
 
-def _p(p: float, replicates: int, *, least: float | None = None) -> str:
+def bare_p(p: float, replicates: int, *, least: float | None = None) -> str:
     """A p-value in a table."""
     return p_text(p, replicates, least=least).removeprefix("= ")
 
@@ -103,8 +105,8 @@ def _statistic_rows(certificate: Certificate) -> list[list[str]]:
         [
             each.name,
             _TESTED.get(each.name, ""),
-            _p(each.p, certificate.replicates),
-            _departure(each),
+            bare_p(each.p, certificate.replicates),
+            departure_text(each),
             _seen_from(each, certificate),
             counted(each.n_events, "ended run" if each.unit == "gap" else "step"),
         ]
@@ -112,7 +114,7 @@ def _statistic_rows(certificate: Certificate) -> list[list[str]]:
     ]
 
 
-def _departure(statistic: StatisticResult) -> str:
+def departure_text(statistic: StatisticResult | ModelStatistic) -> str:
     """The effect; the mean of chance is taken out of one in nats, which can leave less than nothing."""
     size = f"{statistic.effect:.3g} {_UNITS[statistic.unit]}"
     return f"none ({size}: less than chance brings)" if statistic.effect < 0 else size
@@ -137,8 +139,8 @@ def _covariate_rows(certificate: Certificate) -> list[list[str]]:
             each.covariate,
             str(each.n_runs),
             str(each.n_values),
-            "no test" if each.p is None else _p(each.p, certificate.replicates),
-            "-" if each.p_holm is None else _p(each.p_holm, certificate.replicates, least=each.p),
+            "no test" if each.p is None else bare_p(each.p, certificate.replicates),
+            "-" if each.p_holm is None else bare_p(each.p_holm, certificate.replicates, least=each.p),
             each.over,
         ]
         for each in certificate.covariates
@@ -203,12 +205,3 @@ def _figures(certificate: Certificate) -> str:
 
 def _or_none(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
-
-
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table in columns of plain text, indented."""
-    shown = [[printable(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip() for row in shown
-    ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tracebridge.inference.expanded.ladder import SCOPES
+from tracebridge.report.certificate import bare_p, departure_text
+from tracebridge.report.columns import aligned
 from tracebridge.report.markdown import bullets, escape, printable, table
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ _LICENSES = {
     "path": "properties that name states on the way, and counterfactuals",
 }
 
-_UNITS = {"gap": "in probability", "nats": "nats a step"}
 _COLUMNS = ("statistic", "p", "departure", "noise (95 %)", "seen from", "rests on")
 _RUNGS = ("model", "states", "parameters", "kappa", "gain, timing", "gain, path", "kept for", "remark")
 _TESTS = ("scope", "part", "model", "verdict", "p", "largest gap", "noise (95 %)")
@@ -52,7 +53,7 @@ def model_certificate_lines(certificate: ModelCertificate) -> list[str]:
     lines = ["tested:", *(f"  {part}" for part in _tested(certificate))]
     for scope in SCOPES:
         lines += ["", _heading(certificate, scope), *(f"  {line}" for line in _said(certificate, scope))]
-        lines += ["", *_aligned(_COLUMNS, _rows(certificate, scope))]
+        lines += ["", *aligned(_COLUMNS, _rows(certificate, scope))]
     if found := list(_where(certificate)):
         lines += ["", "where the runs depart from the chain:", *(f"  {line}" for line in found)]
     lines += ["", *(f"note: {note}" for note in certificate.notes)]
@@ -75,9 +76,9 @@ def ladder_markdown(ladder: Ladder) -> str:
 
 def ladder_lines(ladder: Ladder) -> list[str]:
     """The ladder as lines of plain text."""
-    lines = [_parts(ladder), _GAINS, "", *_aligned(_RUNGS, _rung_rows(ladder))]
+    lines = [_parts(ladder), _GAINS, "", *aligned(_RUNGS, _rung_rows(ladder))]
     lines += [f"not fitted: {name}: {reason}" for name, reason in ladder.skipped]
-    lines += ["", "every certificate that was asked for, in order:", *_aligned(_TESTS, _test_rows(ladder)), ""]
+    lines += ["", "every certificate that was asked for, in order:", *aligned(_TESTS, _test_rows(ladder)), ""]
     return [printable(line) for line in [*lines, *ladder_outcome(ladder)]]
 
 
@@ -139,7 +140,7 @@ def _test_rows(ladder: Ladder) -> list[list[str]]:
     rows = []
     for test in ladder.tests:
         gap = test.certificate.timing.statistics[0]
-        p = _p(test.certificate[test.scope].p, test.certificate.replicates)
+        p = bare_p(test.certificate[test.scope].p, test.certificate.replicates)
         rows.append(
             [test.scope, test.part, _short(test.form), test.verdict, p, f"{gap.effect:.3g}", f"{gap.noise:.3g}"]
         )
@@ -159,10 +160,7 @@ def _heading(certificate: ModelCertificate, scope: Scope) -> str:
 
 
 def _said(certificate: ModelCertificate, scope: Scope) -> list[str]:
-    said = list(certificate.reasons(scope))
-    if certificate.low_power and certificate.verdict(scope) != "reject":
-        said.append(f"low power: {sum(certificate.runs.values())} runs show large departures only")
-    return said
+    return list(certificate.reasons(scope))
 
 
 def _tested(certificate: ModelCertificate) -> list[str]:
@@ -172,7 +170,7 @@ def _tested(certificate: ModelCertificate) -> list[str]:
         f"that runs are independent draws from one chain {certificate.form}",
         f"{runs}; {states}, {certificate.n_parameters} parameters, kappa {certificate.kappa:g}",
         f"parametric bootstrap, refitted each time, {certificate.replicates} replicates, seed {certificate.seed}",
-        f"level {certificate.level:g}",
+        f"p at level {certificate.level:g}",
     ]
     if certificate.held_out:
         parts.insert(2, "fitted to some runs, judged on others")
@@ -183,8 +181,8 @@ def _rows(certificate: ModelCertificate, scope: Scope) -> list[list[str]]:
     return [
         [
             each.name,
-            _p(each.p, certificate.replicates),
-            f"{each.effect:.3g} {_UNITS[each.unit]}",
+            bare_p(each.p, certificate.replicates),
+            departure_text(each),
             f"{each.noise:.3g}",
             _seen_from(each),
             f"{each.n_events} {'ended runs' if each.unit == 'gap' else 'steps'}",
@@ -197,11 +195,6 @@ def _seen_from(statistic: ModelStatistic) -> str:
     if statistic.resolution is None:
         return "nothing: it cannot vary"
     return "no size" if math.isinf(statistic.resolution) else f"{statistic.resolution:.2g}"
-
-
-def _p(p: float, replicates: int) -> str:
-    """A p-value; one as small as the replicates allow is only known to be at most that."""
-    return f"<= {p:.3g}" if p <= 1 / (replicates + 1) else f"{p:.3g}"
 
 
 def _where(certificate: ModelCertificate) -> Iterator[str]:
@@ -219,12 +212,3 @@ def _where(certificate: ModelCertificate) -> Iterator[str]:
             f"{each.statistic} {each.context}: {each.state} -> {each.following} {each.observed} times, "
             f"{each.expected:.1f} expected ({each.residual:+.1f} standard deviations)"
         )
-
-
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table in columns of plain text, indented."""
-    shown = [[printable(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip() for row in shown
-    ]
