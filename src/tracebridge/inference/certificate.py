@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -72,6 +73,22 @@ class StatisticResult:
     g2: float | None
     g2_expected: float | None
     n_events: int
+
+
+class Resolved(Protocol):
+    """A statistic as `judged_by_resolution` sees it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def unit(self) -> Literal["gap", "nats"]:
+        """Of its effects."""
+
+    @property
+    def resolution(self) -> float | None:
+        """The smallest effect that would be seen; None where it cannot vary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,12 +277,25 @@ def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...
     ]
     if rejections:
         return "reject", tuple(rejections)
-    able = [(s, s.resolution) for s in certificate.statistics if s.resolution is not None]
+    chain = "a first-order chain"
+    return judged_by_resolution(chain, joint, certificate.statistics, certificate.effects)
+
+
+def judged_by_resolution(
+    chain: str, joint: str, statistics: Sequence[Resolved], effects: ReferenceEffects
+) -> tuple[Literal["accept", "inconclusive"], tuple[str, ...]]:
+    """The verdict on a chain that is not rejected: by what these runs would have shown.
+
+    Args:
+        chain: its name, with an article. joint: the joint p-value, as `p_text` writes it.
+        statistics: of the test. effects: what must be resolved for an acceptance.
+    """
+    able = [(s, s.resolution) for s in statistics if s.resolution is not None]
     if not able:
-        return "inconclusive", ("there is nothing in these runs that could contradict a first-order chain",)
+        return "inconclusive", (f"there is nothing in these runs that could contradict {chain}",)
     missed = []
     for statistic, resolution in able:
-        wanted = getattr(certificate.effects, statistic.unit)
+        wanted = getattr(effects, statistic.unit)
         if resolution > wanted:
             seen = "no effect of whatever size" if math.isinf(resolution) else f"{resolution:.2g}"
             missed.append(
@@ -273,11 +303,11 @@ def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...
                 f"{1 - POWER:.0%} of such corpora; {seen} would be seen"
             )
     if missed:
-        return "inconclusive", (f"nothing contradicts a first-order chain (p {joint})", *missed)
+        return "inconclusive", (f"nothing contradicts {chain} (p {joint})", *missed)
     seen = ", ".join(f"{resolution:.2g} {_UNITS[s.unit]} ({s.name})" for s, resolution in able)
     reason = (
-        f"nothing contradicts a first-order chain (p {joint}), and in at least {POWER:.0%} of such "
-        f"corpora these effects would: {seen}"
+        f"nothing contradicts {chain} (p {joint}), and in at least {POWER:.0%} of such corpora these effects would: "
+        f"{seen}"
     )
     return "accept", (reason,)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
 from tracebridge.errors import Location, ModelError
-from tracebridge.inference.certificate import CurveDeparture, ReferenceEffects
+from tracebridge.inference.certificate import CurveDeparture, ReferenceEffects, judged_by_resolution, p_text
 from tracebridge.inference.expanded.scope import Scope
 from tracebridge.inference.localisation import Departure, StateShare
-from tracebridge.inference.resolution import POWER
 
 KIND = "model-certificate"
 SCHEMA_VERSION = 1
@@ -198,7 +196,6 @@ class ModelCertificate:
 
 
 _SCOPES: tuple[Scope, Scope] = ("timing", "path")
-_UNITS = {"gap": "in probability", "nats": "nats a step"}
 _ABOUT = {"timing": "the times and kinds of end", "path": "the paths"}
 
 
@@ -212,28 +209,9 @@ def _without_wording(value: Any) -> Any:
 def _judge(certificate: ModelCertificate, test: ScopeTest, scope: Scope) -> tuple[ScopeVerdict, tuple[str, ...]]:
     if test.refusals:
         return "refused", test.refusals
-    form = certificate.form
+    chain, joint = f"a chain {certificate.form}", p_text(test.p, certificate.replicates)
     if test.p <= certificate.level:
         worst = [statistic.name for statistic in test.statistics if statistic.p <= certificate.level]
         named = f": {', '.join(worst)}" if worst else ""
-        return "reject", (f"{_ABOUT[scope]} of the runs are not those of a chain {form} (p = {test.p:.3g}{named})",)
-    able = [(statistic, statistic.resolution) for statistic in test.statistics if statistic.resolution is not None]
-    if not able:
-        return "inconclusive", (f"there is nothing in these runs that could contradict a chain {form}",)
-    missed = []
-    for statistic, resolution in able:
-        wanted = getattr(certificate.effects, statistic.unit)
-        if resolution > wanted:
-            seen = "no effect of whatever size" if math.isinf(resolution) else f"{resolution:.2g}"
-            missed.append(
-                f"{statistic.name}: an effect of {wanted:g} {_UNITS[statistic.unit]} would be missed in more than "
-                f"{1 - POWER:.0%} of such corpora; {seen} would be seen"
-            )
-    if missed:
-        return "inconclusive", (f"nothing contradicts a chain {form} (p = {test.p:.3g})", *missed)
-    seen = ", ".join(f"{resolution:.2g} {_UNITS[s.unit]} ({s.name})" for s, resolution in able)
-    reason = (
-        f"nothing contradicts a chain {form} (p = {test.p:.3g}), and in at least {POWER:.0%} of such corpora these "
-        f"effects would: {seen}"
-    )
-    return "accept", (reason,)
+        return "reject", (f"{_ABOUT[scope]} of the runs are not those of {chain} (p {joint}{named})",)
+    return judged_by_resolution(chain, joint, test.statistics, certificate.effects)
