@@ -338,6 +338,14 @@ def _judged(
                 agreement=agreement, standing=standing, marks=marks, opinion=opinion, plan=plan, basis=basis
             )
         )
+    if isinstance(fit, ExpandedFit) and fit.form.classes > 1:
+        powers = [each.agreement.property for each in properties if _takes_a_power(each.agreement.property.formula)]
+        if powers:
+            names = ", ".join(each.name or each.text for each in powers)
+            notes.append(
+                f"{names}: pow of a probability takes trials as independent, and here trials of a task share its "
+                "class; the table of pass^k in the summary, and the property below it, do not"
+            )
     figures = key_figures(fit.chain)
     budgets = [] if isinstance(figures, str) else list(figures.curve)
     uncertainty: Mapping[str, FigureUncertainty] = {}
@@ -367,6 +375,16 @@ def _judged(
         bounds=reliability_bounds(lengths.under(fit.policy)),
         advice=advice(certificate, covariates) if isinstance(certificate, ModelCertificate) else (),
         notes=tuple(notes),
+    )
+
+
+def _takes_a_power(formula: ast.Formula) -> bool:
+    """Whether a property raises a probability to a power, as pass^k of independent trials does."""
+    return any(
+        isinstance(node, ast.Call)
+        and node.function == "pow"
+        and any(isinstance(part, ast.Probability) for part in ast.walk(node.arguments[0]))
+        for node in ast.walk(formula)
     )
 
 

@@ -138,3 +138,38 @@ def test_repeated_trials_are_shown_with_the_property_that_asks_for_them(
     assert run(["check", "out/chain.json", "asked.props", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["properties"]
     assert [engine["value"]["value"] for engine in found["engines"]] == pytest.approx([float(pass_hat)] * 2, abs=1e-4)
+
+
+def test_what_no_run_did_has_no_interval(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of eighty runs succeed: a threshold of 0.99 is not decided by that, whatever the chain remembers."""
+    lines = [
+        {"trace_id": f"r{i}", "outcome": "success", "steps": [{"name": "act"}, {"name": "think"}]} for i in range(80)
+    ]
+    (here / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (here / "my.props").write_text('//@ credible 0.95\n"sure": P>=0.99 [ F "success" ];')
+    for model in ("order2", "clock:0,1", "phases:2"):
+        code, document = assessed(capsys, "--model", model)
+        (found,) = document["properties"]
+        assert code == 4
+        assert found["verdict"] == "undecided", model
+        assert "no run failed" in json.dumps(found)
+        (score,) = found["second_opinion"]["intervals"]
+        assert score["lower"] < 0.96  # Wilson's score needs no chain
+
+
+def test_censored_runs_bound_a_richer_chain_by_itself(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.loads(line) for line in (here / "runs.jsonl").read_text().splitlines()]
+    for row in rows[::6]:
+        row["outcome"] = "censored"
+    (here / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (here / "my.props").write_text('"rate": P=? [ F "success" ];')
+    _, document = assessed(capsys, "--model", "clock:0,2")
+    bounds = document["observed"]["if_all_censored"]
+    curve = document["figures"]["R"]
+    inside = 0
+    for d, value in curve.items():
+        low, high = bounds[f"R({d})"]["fail"], bounds[f"R({d})"]["succeed"]
+        assert low - 1e-9 <= value <= high + 1e-9, d
+        inside += high - low > 0.01
+    assert inside
+    assert any("were cut" in note for note in document["fit"]["notes"])

@@ -27,7 +27,7 @@ from tracebridge.closedform.sensitivity import mean_time_gradient, reliability_g
 from tracebridge.errors import EngineError, UsageError
 from tracebridge.inference.batched_evaluation import TIE
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES, Bootstrap, Unit, unsmoothed_chain
-from tracebridge.inference.expanded.posterior import resampled_otherwise, runs_of
+from tracebridge.inference.expanded.posterior import resampled_otherwise, runs_of, unseen_outcome
 from tracebridge.inference.expanded.resampling import Resamples
 from tracebridge.inference.few_units import few_units_text, resampled_interval
 from tracebridge.inference.intervals import Interval, normal, wilson
@@ -171,6 +171,8 @@ def _resampled(
 ) -> Iterator[_Resampled]:
     """Methods of resampling."""
     if isinstance(fit, ExpandedFit):
+        if unseen_outcome(fit):
+            return
         paths = runs_of(fit)
         for source in resampled_otherwise(fit):
             number = source.number(resamples)

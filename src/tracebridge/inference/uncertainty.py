@@ -24,7 +24,7 @@ from tracebridge.checking.run import require_fit, resolve_for
 from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.errors import EngineError, Location, Problem, PropertyError, UsageError
 from tracebridge.inference.batched_evaluation import TIE, PropertyDraws, evaluate_draws, one_by_one
-from tracebridge.inference.expanded.posterior import FitDraws
+from tracebridge.inference.expanded.posterior import FitDraws, unseen_outcome
 from tracebridge.inference.intervals import Interval, equal_tailed
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.pctl import fold_steps, parse_properties, read_properties
@@ -157,6 +157,8 @@ def property_uncertainty(
     resolved = resolved_properties(fit, properties, constants)
     known = {} if known is None else known
     new = [each for each in resolved if each.formula not in known]
+    if missing := unseen_outcome(fit):
+        return [summarised(each, *[EngineError(missing)] * 2, level=level, seed=seed, method="") for each in resolved]
     source = source or FitDraws.of_fit(fit)
     number = source.number(draws)
     outcomes = draw_properties(new, source.draws(number, seed), number)
@@ -255,7 +257,7 @@ def summarised(
         at_point = bool(point.holds[0])
     verdict, reason = decided(satisfied, violated, at_point, rule)
     error = math.sqrt(max(satisfied * (1 - satisfied), violated * (1 - violated)) / draws)
-    if error and min(abs(satisfied - rule), abs(violated - rule)) < 2 * error:
+    if asked is not None and error and min(abs(satisfied - rule), abs(violated - rule)) < 2 * error:
         notes.append(f"the share of draws is within two Monte-Carlo standard errors ({error:.2g}) of {rule:.6g}")
     count = int(undefined.sum())
     return PropertyUncertainty(

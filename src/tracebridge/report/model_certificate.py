@@ -105,7 +105,10 @@ def ladder_outcome(ladder: Ladder) -> Iterator[str]:
                 f"chosen by (p = {final[scope].p:.3g}); that {missed}{'licenses' if accepted else 'license'} "
                 f"{_LICENSES[scope]}"
             )
-    yield f"what follows is of {ladder.form}, fitted to all runs"
+    added = ""
+    if ladder.classes > 1:
+        added = f", with classes:{ladder.classes} of tasks, which repeated trials show and no certificate tests"
+    yield f"what follows is of {ladder.form}{added}, fitted to all runs"
 
 
 def _parts(ladder: Ladder) -> str:

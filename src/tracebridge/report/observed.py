@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.chain.censoring_bounds import censoring_extremes
-from tracebridge.chain.fit import ChainFit
+from tracebridge.chain.expanded.censoring import censoring_extremes_of
+from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.chain.survival import aalen_johansen
 from tracebridge.checking.result import number_to_json
 from tracebridge.closedform import long_run_reliability, mean_time_to_absorption, reliability
 from tracebridge.errors import TracebridgeError
 
 if TYPE_CHECKING:
-    from tracebridge.chain.expanded.fit import ExpandedFit
+    from tracebridge.chain.fit import ChainFit
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.chain.survival import LengthCounts
 
@@ -87,8 +88,7 @@ def observed_curve(fit: ChainFit | ExpandedFit, lengths: LengthCounts, budgets: 
     """The empirical curve at these budgets, and the extremes of censoring.
 
     Args:
-        fit: the fit, whose policy says what censored runs count as; the extremes of a richer chain are those of the
-            first-order chain behind it. lengths: of all its runs, as they were seen.
+        fit: the fit, whose policy says what censored runs count as. lengths: of all its runs, as they were seen.
         budgets: each d, ascending.
     """
     counts = lengths.under(fit.policy)
@@ -105,7 +105,8 @@ def observed_curve(fit: ChainFit | ExpandedFit, lengths: LengthCounts, budgets: 
     n_censored = lengths.runs_by_outcome()["censored"]
     if n_censored:
         try:
-            bounds = _bounds(fit if isinstance(fit, ChainFit) else fit.base, budgets)
+            extremes = _extremes(fit)
+            bounds = _bounds(*extremes, budgets)
         except TracebridgeError as error:
             missing = str(error)
     return ObservedCurve(
@@ -117,12 +118,23 @@ def _known(value: float) -> float | None:
     return None if isnan(value) else float(value)
 
 
-def _bounds(fit: ChainFit, budgets: Sequence[int]) -> dict[str, CensoringBounds]:
+def _extremes(fit: ChainFit | ExpandedFit) -> tuple[MarkovChain, MarkovChain]:
+    """The chains if all censored runs failed with their last step, and if all succeeded."""
+    if isinstance(fit, ExpandedFit):
+        chains = censoring_extremes_of(fit)
+        return chains[0], chains[1]
     extremes = censoring_extremes(fit)
-    found = {"R_inf": extremes.of(lambda chain: float(long_run_reliability(chain)))}
-    found |= {f"R({d})": extremes.of(partial(_within, d=d)) for d in budgets}
-    found["MTTA"] = extremes.of(lambda chain: float(mean_time_to_absorption(chain).overall))
-    return {name: CensoringBounds(all_fail=low, all_succeed=high) for name, (low, high) in found.items()}
+    return extremes.all_fail.chain, extremes.all_succeed.chain
+
+
+def _bounds(all_fail: MarkovChain, all_succeed: MarkovChain, budgets: Sequence[int]) -> dict[str, CensoringBounds]:
+    measures: dict[str, Callable[[MarkovChain], float]] = {"R_inf": lambda chain: float(long_run_reliability(chain))}
+    measures |= {f"R({d})": partial(_within, d=d) for d in budgets}
+    measures["MTTA"] = lambda chain: float(mean_time_to_absorption(chain).overall)
+    return {
+        name: CensoringBounds(all_fail=measure(all_fail), all_succeed=measure(all_succeed))
+        for name, measure in measures.items()
+    }
 
 
 def _within(chain: MarkovChain, *, d: int) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.certification import TRANSITIONS_PER_PARAMETER
 from tracebridge.inference.expanded.ladder import SCOPES
-from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.inference.expanded.certificate import ModelStatistic
@@ -62,7 +61,8 @@ def _about(certificate: ModelCertificate, scope: Scope) -> Iterator[str]:
     if verdict == "inconclusive":
         runs = _needed(certificate, statistics)
         if runs is not None:
-            yield f"{scope}: about {counted(runs, 'run')} would show departures of the stated size"
+            times = runs / sum(certificate.runs.values())
+            yield f"{scope}: about {times:.2g} times as many runs would show departures of the stated size"
 
 
 def _departure(certificate: ModelCertificate, statistic: ModelStatistic) -> str:

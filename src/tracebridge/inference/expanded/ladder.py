@@ -116,6 +116,8 @@ class Ladder:
         form: what to go on with: what passed for the path, else for timing, else the kept rung for timing with the
             fewest states. kappa: of its rows.
         seed: of all that was drawn.
+        classes: of tasks that were added to it afterwards, because repeated trials show them; no certificate tests
+            them.
     """
 
     runs: tuple[int, int, int]
@@ -127,6 +129,7 @@ class Ladder:
     form: str
     kappa: float
     seed: int
+    classes: int = 1
 
     def final(self, scope: Scope) -> ModelCertificate | None:
         """The last test of a scope, on the third part; None if nothing passed the second."""
@@ -154,6 +157,7 @@ class Ladder:
             "passed": dict(self.passed),
             "form": self.form,
             "kappa": self.kappa,
+            "classes": self.classes,
         }
 
 

@@ -157,7 +157,8 @@ def fit_named(
         raise UsageError("model auto is chosen by certificates: it needs replicates")
     paths = run_paths(base, traces)
     ladder = climb(paths, replicates=replicates, seed=seed, progress=progress)
-    form = replace(parse_model(ladder.form), classes=_classes(paths, seed))
+    ladder = replace(ladder, classes=_classes(paths, seed))
+    form = replace(parse_model(ladder.form), classes=ladder.classes)
     found: ChainFit | ExpandedFit = base
     if not form.is_first_order:
         found = fit_model(base, paths, form, kappa=ladder.kappa, seed=seed, progress=progress)

@@ -106,6 +106,26 @@ def resampled_otherwise(fit: ExpandedFit) -> list[ExpandedPosterior]:
     return [ExpandedPosterior.of_fit(fit, unit) for unit in units]
 
 
+def unseen_outcome(fit: ChainFit | ExpandedFit) -> str | None:
+    """Why draws of a richer chain say nothing of how sure it is; None where they do.
+
+    A row is shrunk to that of the coarser context, and draws of a kind of end that no run had stay next to nothing in
+    both: intervals would have no width, whatever the number of runs.
+    """
+    if not isinstance(fit, ExpandedFit):
+        return None
+    runs = fit.counts.runs_by_outcome()
+    if fit.policy == "failure":
+        runs["failure"] += runs["censored"]
+    for word, verb in (("success", "succeeded"), ("failure", "failed")):
+        if not runs[word]:
+            return (
+                f"no run {verb}, and draws of a chain {fit.form} do not know how seldom that is: take the interval of "
+                "the first-order chain"
+            )
+    return None
+
+
 def runs_of(fit: ExpandedFit) -> RunPaths:
     """The runs of a fit. Raises UsageError if it was read from a document without them."""
     if fit.paths is None:
