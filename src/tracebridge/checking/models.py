@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,13 @@ from tracebridge.checking.prism_program import build_prism_program
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import Location, ModelError, PropertyError, UsageError
 from tracebridge.export import exported_chain, is_own_prism, is_rewritten, read_own_prism, write_prism
+from tracebridge.export.drn import write_drn
+from tracebridge.export.drn_reader import is_drn, read_drn
+from tracebridge.export.explicit import write_explicit
+from tracebridge.export.explicit_reader import is_tra, read_explicit
+from tracebridge.export.umb import write_umb
+from tracebridge.export.umb_archive import is_umb
+from tracebridge.export.umb_reader import read_umb
 from tracebridge.pctl.ast import PropertyFile
 
 #: A model text larger than this is refused.
@@ -52,7 +59,8 @@ def is_model(path: str | Path) -> bool:
         return False
     if head.lstrip()[:1] == b"{":
         return _OWN_JSON.search(head) is not None
-    return _PRISM.match(head.decode("utf-8", "replace").removeprefix("\ufeff")) is not None
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    return is_umb(head) or is_drn(text) or is_tra(text) or _PRISM.match(text) is not None
 
 
 def read_model(
@@ -64,22 +72,41 @@ def read_model(
     """Read a model; what it is is told by its content.
 
     Args:
-        path: a chain.json, a markov-chain JSON document, or a PRISM file; ``-`` is standard input.
+        path: a chain.json, a markov-chain JSON document, a PRISM file, a ``.tra`` of PRISM or Storm with its other
+            files beside it, a DRN file of Storm, or a UMB archive; ``-`` is standard input, for documents and PRISM.
         constants: values for undefined constants of a PRISM file. time_limit: seconds for Storm to build one.
 
     Raises:
         ModelError: the file cannot be read or breaks an invariant; with its place.
         EngineError: Storm is needed to build the file and is missing or failed.
     """
-    name, text = _read(path)
+    name = "standard input" if str(path) == "-" else str(path)
     try:
-        return _parse(text, name, constants or {}, time_limit or BUILD_TIME_LIMIT)
+        if str(path) != "-" and (reader := _file_reader(Path(path))):
+            _refuse_constants(constants or {})
+            return Model(chain=reader(Path(path)), path=name)
+        return _parse(_read(path)[1], name, constants or {}, time_limit or BUILD_TIME_LIMIT)
     except ModelError as error:
         placed = [
             problem if problem.location.path else replace(problem, location=replace(problem.location, path=name))
             for problem in error.problems
         ]
         raise ModelError(placed) from error
+
+
+def _file_reader(path: Path) -> Callable[[Path], MarkovChain] | None:
+    """What reads a file of transitions, of Storm's DRN or of UMB; None for text that is read as a whole."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return None  # which reading it as text explains
+    if is_umb(head):
+        return read_umb
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    if is_drn(text):
+        return read_drn
+    return read_explicit if is_tra(text) else None
 
 
 def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_limit: float) -> Model:
@@ -152,7 +179,9 @@ def _read(path: str | Path) -> tuple[str, str]:
 
 
 def write_model(chain: MarkovChain, path: str | Path) -> None:
-    """Write a chain as the format that the file's ending names: ``.json``, or ``.prism`` (also ``.pm``).
+    """Write a chain as the format that the file's ending names.
+
+    ``.json``, ``.prism`` (also ``.pm``), ``.umb``, ``.drn``, or ``.tra`` with PRISM's other files beside it.
 
     Raises:
         UsageError: another ending.
@@ -162,5 +191,11 @@ def write_model(chain: MarkovChain, path: str | Path) -> None:
             write_chain(path, chain)
         case ".prism" | ".pm":
             write_prism(chain, Path(path))
+        case ".umb":
+            write_umb(chain, path)
+        case ".drn":
+            write_drn(chain, Path(path))
+        case ".tra":
+            write_explicit(chain, Path(path).with_suffix(""))
         case other:
-            raise UsageError(f"no model format goes by the ending {other!r}; choose .json or .prism")
+            raise UsageError(f"no model format goes by the ending {other!r}; choose .json, .prism, .umb, .drn or .tra")

@@ -6,9 +6,10 @@ import click
 
 from tracebridge.cli.assess import assess, demo
 from tracebridge.cli.certify import certify
-from tracebridge.cli.chain import export, fit, sample, show
+from tracebridge.cli.chain import fit, sample, show
 from tracebridge.cli.check import check
 from tracebridge.cli.compare import compare
+from tracebridge.cli.export import export
 from tracebridge.cli.horizon import horizon
 from tracebridge.cli.meta import doctor, schema
 from tracebridge.cli.props import props

@@ -1,8 +1,7 @@
-"""``tracebridge fit``, ``show``, ``sample`` and ``export``: verbs on chains."""
+"""``tracebridge fit``, ``show`` and ``sample``: verbs on chains."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,6 @@ from tracebridge.cli.options import (
     fit_options,
     fitting,
     model_constants,
-    output,
     parse_constants,
     parse_pairs,
     reading,
@@ -310,60 +308,3 @@ def sample(
     if as_json:
         shown = {"traces": [to_builtins(run) for run in runs]} if output == "-" else {"output": output}
         emit({"schema_version": 1, "n_runs": n_runs, "seed": seed, **shown})
-
-
-@click.command()
-@click.argument("model")
-@click.option(
-    "--to", "target", type=click.Choice(["prism", "json"]), default="prism", show_default=True, help="What to write."
-)
-@click.option(
-    "--properties",
-    "properties",
-    metavar="FILE",
-    help="Also write this property file, rewritten for the exported model.",
-)
-@output
-@model_constants
-@common
-def export(
-    model: str,
-    target: str,
-    properties: str | None,
-    output: str,
-    force: bool,
-    constants: tuple[str, ...],
-    as_json: bool,
-    seed: int,  # noqa: ARG001
-) -> None:
-    """Write a model for other tools: model.prism or model.json, and the property file rewritten for it."""
-    from tracebridge.chain import chain_to_dict
-    from tracebridge.checking.models import read_model
-    from tracebridge.checking.run import require_fit, resolve_for
-    from tracebridge.export import format_prism, rewrite_for_export
-    from tracebridge.pctl import format_properties, read_properties
-    from tracebridge.report import OutputFolder
-
-    values = parse_constants(constants)
-    source = None if properties is None else read_properties(Path(properties))
-    declared = set() if source is None else {constant.name for constant in source.constants}
-    read = read_model(model, constants={name: value for name, value in values.items() if name not in declared})
-    chain = read.chain
-    for note in read.notes:
-        say(f"note: {note}")
-    rewritten = None
-    if source is not None:
-        file = resolve_for(chain, source, {name: value for name, value in values.items() if name in declared})
-        require_fit(chain, file)
-        rewritten = format_properties(rewrite_for_export(file, chain), target="prism")
-    text = format_prism(chain) if target == "prism" else None
-    folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)
-    written = [folder.write("model.prism", text) if text else folder.write_json("model.json", chain_to_dict(chain))]
-    if rewritten is not None:
-        written.append(folder.write("properties.props", rewritten))
-    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": [p.name for p in written]}
-    folder.write_json("export.json", manifest)
-    if as_json:
-        emit(manifest)
-    else:
-        say(f"wrote {', '.join(str(path) for path in written)}")

@@ -22,8 +22,9 @@ from tracebridge.chain.expanded.estimation import space_of
 from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.errors import FitError, NothingToCheckError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model, count_parameters
+from tracebridge.inference.expanded.clock_bins import clock_bins
 from tracebridge.inference.expanded.cross_validation import HeldOutScore, choose_model
-from tracebridge.states.model_form import ModelForm, parse_model
+from tracebridge.states.model_form import ClockFamily, ModelForm, parse_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -254,6 +255,9 @@ def _scored(
     skipped: list[tuple[str, str]] = []
     for name, scopes in rungs:
         progress(f"cross-validation of {name}")
+        if found and (reason := _too_rich(fitted, parse_model(name))):
+            skipped.append((name, reason))
+            continue
         try:
             decisive: Scope = "path" if "path" in scopes else "timing"
             choice = choose_model(fitted, parse_model(name), seed=seed, scope=decisive)
@@ -280,6 +284,17 @@ def _scored(
         )
         scores.append(score)
     return found, scores, skipped
+
+
+def _too_rich(fitted: RunPaths, form: ModelForm) -> str | None:
+    """Why a form is not tried: it has more free probabilities than there are transitions to fit it to."""
+    if isinstance(form.clock, str):
+        family: ClockFamily = "log" if form.clock == "chosen" else form.clock
+        form = form.with_clock(clock_bins(family, fitted))
+    parameters, transitions = count_parameters(fitted, form)
+    if parameters <= transitions:
+        return None
+    return f"{parameters} free probabilities are more than the {transitions} transitions to fit them to"
 
 
 def _kept(rungs: Sequence[Rung], scores: Sequence[HeldOutScore]) -> list[Rung]:

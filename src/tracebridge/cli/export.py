@@ -1,0 +1,105 @@
+"""``tracebridge export``: a model in the files of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from tracebridge.cli.console import emit, say
+from tracebridge.cli.options import common, model_constants, output, parse_constants
+from tracebridge.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracebridge.chain import MarkovChain
+    from tracebridge.report import OutputFolder
+
+#: What can be written.
+_TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(_TARGETS),
+    default="prism",
+    show_default=True,
+    help="What to write: PRISM's language, PRISM's or Storm's explicit files (.tra, .lab and so on), Storm's DRN, UMB, "
+    "or our own document.",
+)
+@click.option(
+    "--properties",
+    "properties",
+    metavar="FILE",
+    help="Also write this property file, rewritten for the exported model.",
+)
+@output
+@model_constants
+@common
+def export(
+    model: str,
+    target: str,
+    properties: str | None,
+    output: str,
+    force: bool,
+    constants: tuple[str, ...],
+    as_json: bool,
+    seed: int,  # noqa: ARG001
+) -> None:
+    """Write a model for other tools, and the property file rewritten for it."""
+    from tracebridge.checking.models import read_model
+    from tracebridge.checking.run import require_fit, resolve_for
+    from tracebridge.export import rewrite_for_export
+    from tracebridge.pctl import format_properties, read_properties
+    from tracebridge.report import OutputFolder
+
+    values = parse_constants(constants)
+    source = None if properties is None else read_properties(Path(properties))
+    declared = set() if source is None else {constant.name for constant in source.constants}
+    read = read_model(model, constants={name: value for name, value in values.items() if name not in declared})
+    chain = read.chain
+    for note in read.notes:
+        say(f"note: {note}")
+    rewritten = None
+    if source is not None:
+        file = resolve_for(chain, source, {name: value for name, value in values.items() if name in declared})
+        require_fit(chain, file)
+        language: Literal["prism", "storm"] = "storm" if target in ("drn", "storm-explicit") else "prism"
+        rewritten = format_properties(rewrite_for_export(file, chain), target=language)
+    folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)
+    written = _write_model(chain, target, folder)
+    if rewritten is not None:
+        written.append(folder.write("properties.props", rewritten))
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": [p.name for p in written]}
+    folder.write_json("export.json", manifest)
+    if as_json:
+        emit(manifest)
+    else:
+        say(f"wrote {', '.join(str(path) for path in written)}")
+
+
+def _write_model(chain: MarkovChain, target: str, folder: OutputFolder) -> list[Path]:
+    from tracebridge.chain import chain_to_dict
+    from tracebridge.export import format_prism
+    from tracebridge.export.drn import write_drn
+    from tracebridge.export.explicit import write_explicit
+    from tracebridge.export.umb import write_umb
+
+    if target == "prism":
+        return [folder.write("model.prism", format_prism(chain))]
+    if target == "json":
+        return [folder.write_json("model.json", chain_to_dict(chain))]
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if target == "umb":
+            write_umb(chain, folder.path / "model.umb")
+            return [folder.path / "model.umb"]
+        if target == "drn":
+            write_drn(chain, folder.path / "model.drn")
+            return [folder.path / "model.drn"]
+        return write_explicit(chain, folder.path / "model", dialect="storm" if target == "storm-explicit" else "prism")
+    except OSError as error:
+        raise UsageError(f"{folder.path} cannot be written to: {error.strerror}") from error
