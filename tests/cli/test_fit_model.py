@@ -10,7 +10,7 @@ import pytest
 from tests.chain.expanded.corpora import walks
 from tests.inference.expanded.test_cross_validation import order2_rows
 
-from tracebridge import fit_chain, read_traces
+from tracebridge import fit_chain, judge, read_traces
 from tracebridge.chain import chain_to_dict, read_fit
 from tracebridge.chain.expanded.fit import read_expanded_fit
 from tracebridge.checking.models import is_model, read_model
@@ -142,3 +142,18 @@ def test_a_changed_document_is_refused(here, capsys):
     Path("chain.json").write_text(json.dumps(document))
     assert run(["show", "chain.json"]) == 3
     assert "chain.json, field parameters: do not follow from the runs" in capsys.readouterr().err
+
+
+def test_horizon_and_judge_have_the_intervals_of_a_richer_chain(here, capsys):
+    assert fit("--model", "order2") == 0
+    capsys.readouterr()
+    assert run(["horizon", "chain.json", "--draws", "60", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["draws"] == 60
+    assert run(["horizon", "chain.json", "--draws", "60"]) == 0
+    assert "Bayesian bootstrap of transitions" in capsys.readouterr().err
+    model = read_model("chain.json")
+    assert model.fit is None
+    (found,) = judge(model.fitted, 'P=? [ F "success" ]', draws=60)
+    assert found.ok
+    assert found.uncertainty.interval.lower < found.uncertainty.point < found.uncertainty.interval.upper

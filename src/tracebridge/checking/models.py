@@ -49,6 +49,11 @@ class Model:
     path: str | None = None
     is_export: bool = False
 
+    @property
+    def fitted(self) -> ChainFit | ExpandedFit | None:
+        """What the chain was fitted as, of first order or richer; None for a model without counts."""
+        return self.fit or self.expanded
+
 
 def is_model(path: str | Path) -> bool:
     """Whether a file looks like a model and not like traces, by its first kilobytes."""

@@ -146,7 +146,7 @@ def _points(
             if not of_model.varying:
                 for note in read.notes:
                     say(f"note: {note}")
-                if (read.fit or read.expanded) is not None:
+                if read.fitted is not None:
                     say(f"note: {about_certificate}")
                 if read.expanded is not None and read.expanded.paths is None:
                     say(f"note: {_NO_RUNS}")
@@ -161,7 +161,7 @@ def _points(
                 if len(agreements) == len(file.properties):
                     yield (
                         {**model_point, **point},
-                        data.judge(read.fit or read.expanded, file, point, agreements, progress),
+                        data.judge(read.fitted, file, point, agreements, progress),
                     )
                     agreements = []
 

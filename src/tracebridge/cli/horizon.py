@@ -16,6 +16,7 @@ from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import AbsorbingChain, ChainFit, MarkovChain
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.closedform.shape import CurveShape, ExponentialLimit
     from tracebridge.inference import Interval
 
@@ -77,24 +78,29 @@ def horizon(
 
     allowed = parse_decimal(gap, "--gap")
     reach = None if target is None else parse_decimal(target, "--target")
+    from tracebridge.inference.expanded.posterior import FitDraws, unseen_outcome
+
     read = read_model(model, constants=parse_constants(constants))
     with progress_line() as progress:
         progress("computing the curve, its shape and the rules")
         found = HorizonFigures.of(read.chain, allowed, reach, d_max)
-        sampled = None
-        if read.fit is not None and draws:
+        sampled, missing, source = None, None, None
+        if read.fitted is None:
+            missing = "this model has no counts: they need a chain.json that was fitted to traces"
+        elif draws and not (missing := unseen_outcome(read.fitted)):
             progress(f"drawing {counted(draws, 'chain')} from the posterior")
-            sampled = SampledIntervals.of(read.fit, found, allowed, reach, draws, seed)
+            source = FitDraws.of_fit(read.fitted)
+            sampled = SampledIntervals.of(read.fitted, found, allowed, reach, draws, seed)
     if as_json:
         emit(horizon_document(model, found, sampled, tolerance, draws if sampled else 0, seed))
         return
     show_horizon(found, sampled, tolerance)
-    if read.fit is None:
-        say("note: no intervals, for this model has no counts: they need a chain.json that was fitted to traces")
-    elif sampled is not None:
+    if missing is not None:
+        say(f"note: no intervals, for {missing}")
+    elif source is not None:
         say(
-            f"note: intervals are 95 %, equal-tailed, from {counted(draws, 'posterior draw')} ({read.fit.prior} "
-            "prior); they and the budgets hold as far as the chain describes the runs: see tracebridge certify"
+            f"note: intervals are 95 %, from {counted(source.number(draws), 'draw')} ({source.method}); they and the "
+            "budgets hold as far as the chain describes the runs: see tracebridge certify"
         )
 
 
@@ -194,7 +200,13 @@ class SampledIntervals:
 
     @classmethod
     def of(
-        cls, fit: ChainFit, found: HorizonFigures, gap: Fraction, target: Fraction | None, draws: int, seed: int
+        cls,
+        fit: ChainFit | ExpandedFit,
+        found: HorizonFigures,
+        gap: Fraction,
+        target: Fraction | None,
+        draws: int,
+        seed: int,
     ) -> SampledIntervals:
         """For the figures of a fit."""
         from tracebridge.inference import budget_interval, horizon_interval, property_uncertainty

@@ -21,6 +21,7 @@ from tracebridge.inference.uncertainty import DEFAULT_LEVEL, PropertyUncertainty
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.fit import ChainFit
     from tracebridge.pctl.ast import PropertyFile
 
@@ -34,7 +35,7 @@ _FEWEST_SIZES = 3
 
 
 def judge(
-    fit: ChainFit,
+    fit: ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
     engines: Sequence[str] = ("closed-form", "storm"),
