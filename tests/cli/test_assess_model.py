@@ -172,4 +172,6 @@ def test_censored_runs_bound_a_richer_chain_by_itself(here: Path, capsys: pytest
         assert low - 1e-9 <= value <= high + 1e-9, d
         inside += high - low > 0.01
     assert inside
+    assert not any("were cut" in note for note in document["fit"]["notes"])
+    _, document = assessed(capsys, "--model", "phases:2")
     assert any("were cut" in note for note in document["fit"]["notes"])

@@ -17,11 +17,14 @@ from tracebridge.chain.expanded.context_rows import (
     context_levels,
     shrunk_rows,
     start_counts,
+    survivor_counts,
+    with_survivors,
 )
 from tracebridge.chain.expanded.estimation import space_of
 from tracebridge.errors import FitError, ModelError, UsageError
-from tracebridge.states.expansion import Context
-from tracebridge.states.model_form import ModelForm
+from tracebridge.states.expansion import Context, ContextSpace
+from tracebridge.states.model_form import ModelForm, parse_model
+from tracebridge.states.run_paths import RunPaths
 
 ENDS = {"success": 3, "failure": 4}
 
@@ -224,3 +227,48 @@ def test_the_whole_row_of_a_phase_is_shrunk_with_mass_kappa(drawn, kappa, seed):
     counts = context_counts(space, paths) * shares[:, np.newaxis, np.newaxis, np.newaxis]
     expected = (counts + kappa * category_rows(counts.sum(axis=0))) / (counts.sum(axis=-1, keepdims=True) + kappa)
     np.testing.assert_allclose(shrunk_rows(space, counts, kappa, over_phases=True), expected, rtol=1e-12)
+
+
+def test_runs_that_were_cut_went_on():
+    """Of ten runs six end at the third step, four are cut there: with no prior to speak of, six tenths end there."""
+    runs = [(["a", "b", "a"], "success")] * 4 + [(["a", "b", "a"], "failure")] * 2 + [(["a", "b", "a"], "censored")] * 4
+    paths = RunPaths.of_names(runs)
+    space = ContextSpace(form=parse_model("clock:0,1,2"), n_states=2)
+    survivors = survivor_counts(space, paths)
+    assert survivors.sum() == 4
+    assert survivors[0, 2, 0] == 4
+    counts = with_survivors(space, context_counts(space, paths), survivors, 1e-9)
+    assert counts.sum() == pytest.approx(context_counts(space, paths).sum() + 4)
+    row = shrunk_rows(space, counts, 1e-9)[0, 2, 0]
+    assert row[2:] == pytest.approx([0.4, 0.2], abs=1e-6)
+    assert row[:2].sum() == pytest.approx(0.4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kappa", [0.5, 1.0, 16.0])
+def test_the_probability_to_end_is_the_mode_given_what_is_known(kappa: float):
+    """As the docstring has it, in contexts whose coarser row no survivor changes."""
+    runs = [(["a", "a"], "success")] * 3 + [(["a", "a"], "censored")] * 5 + [(["b"], "failure")] * 2
+    paths = RunPaths.of_names(runs)
+    space = ContextSpace(form=parse_model("clock:0,1"), n_states=2)
+    plain = context_counts(space, paths)
+    counts = with_survivors(space, plain, survivor_counts(space, paths), kappa)
+    coarse = category_rows(counts[0].sum(axis=0))[0]
+    mass = min(kappa, 1.0)
+    found = shrunk_rows(space, counts, kappa)[0, 1, 0]
+    assert found[2] == pytest.approx((3 + mass * coarse[2]) / (8 + mass))
+
+
+def test_corpora_side_by_side_have_their_own_survivors():
+    runs = [(["a"], "censored"), (["a"], "success"), (["a", "b"], "censored")]
+    paths = RunPaths.of_names(runs)
+    space = ContextSpace(form=parse_model("order2"), n_states=2)
+    both = survivor_counts(space, paths, np.array([0, 1, 1]), 2)
+    for i, part in enumerate(([0], [1, 2])):
+        assert np.array_equal(both[i], survivor_counts(space, paths.take(np.array(part)))[0])
+
+
+def test_a_form_without_contexts_is_the_first_order_fit():
+    paths = RunPaths.of_names([(["a", "b"], "success"), (["a"], "censored")])
+    space = ContextSpace(form=parse_model("first-order"), n_states=2)
+    plain = context_counts(space, paths)
+    assert with_survivors(space, plain, survivor_counts(space, paths), 1.0) is plain

@@ -20,7 +20,8 @@ def posterior(name: str, counts, starts=None, kappa: float = 1.0) -> ContextPost
     m = counts.shape[-2]
     starts = np.eye(m + 2, dtype=np.int64)[None, 0] if starts is None else np.asarray(starts)
     space = ContextSpace(form=parse_model(name), n_states=m)
-    return ContextPosterior(space=space, kappa=kappa, counts=counts, starts=starts)
+    none = np.zeros(counts.shape[:2], dtype=np.int64)
+    return ContextPosterior(space=space, kappa=kappa, counts=counts, survivors=none, starts=starts)
 
 
 def drawn(source: ContextPosterior, number: int = DRAWS, seed: int = 0):

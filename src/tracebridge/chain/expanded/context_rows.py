@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracebridge.errors import FitError, Location, ModelError, Problem, UsageError
+from tracebridge.states.run_paths import CENSORED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,8 @@ _PHASES = -7  # the axis before group, bin, dwell, previous, category and next
 def context_counts(space: ContextSpace, paths: RunPaths, corpora: Integers | None = None, b: int = 1) -> Counts:
     """How often each category in each context was followed by what, shape (b, C, m, m + 2).
 
-    The last columns are success and failure. What follows the last step of a censored run was not seen and is not here.
+    The last columns are success and failure. What follows the last step of a censored run was not seen and is not here,
+    see `survivor_counts`.
 
     Args:
         space: C contexts over the m categories of the runs.
@@ -57,6 +59,40 @@ def context_counts(space: ContextSpace, paths: RunPaths, corpora: Integers | Non
     if corpora is not None:
         key += np.repeat(_checked(corpora, paths.n_runs, b), paths.lengths) * cells
     return np.bincount(key[seen], minlength=b * cells).reshape(b, space.size, m, m + 2)
+
+
+def survivor_counts(space: ContextSpace, paths: RunPaths, corpora: Integers | None = None, b: int = 1) -> Counts:
+    """How often a censored run was cut in each category and context, shape (b, C, m).
+
+    It is known to have gone on: had its last step ended it, the end would have been seen. Where to was not seen.
+    """
+    m = space.n_states
+    _require_same(space, paths)
+    cut = (paths.outcomes == CENSORED) & (paths.lengths > 0)
+    last = paths.offsets[1:][cut] - 1
+    key = space.of_paths(paths.codes, paths.offsets, paths.groups)[last] * m + paths.codes[last]
+    if corpora is not None:
+        key += _checked(corpora, paths.n_runs, b)[cut] * (space.size * m)
+    return np.bincount(key, minlength=b * space.size * m).reshape(b, space.size, m)
+
+
+def with_survivors(space: ContextSpace, counts: NDArray[Any], survivors: NDArray[Any], kappa: float) -> NDArray[Any]:
+    """Counts with what runs that were cut did next, as expected: shared out over categories as the rows have it.
+
+    In a form with contexts alone the probability to end is then that of the posterior mode given what is known: of n
+    steps that ended e runs, and q more that ended none, ``(e + kappa p) / (n + q + kappa)``. A form without contexts is
+    left as it is, a first-order fit.
+
+    Args:
+        space: C contexts over m categories. counts: shape (..., C, m, m + 2). survivors: shape (..., C, m).
+        kappa: see `shrunk_rows`.
+    """
+    if not space.form.has_context or not survivors.any():
+        return counts
+    onward = shrunk_rows(space, counts, kappa)[..., :-2]
+    result: NDArray[Any] = counts.astype(np.float64)
+    result[..., :-2] += survivors[..., np.newaxis] * onward / onward.sum(axis=-1, keepdims=True)
+    return result
 
 
 def require_cells(space: ContextSpace, b: int = 1) -> None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.expanded.context_rows import context_counts, require_kappa, shrunk_rows, start_counts
+from tracebridge.chain.expanded.context_rows import (
+    context_counts,
+    require_kappa,
+    shrunk_rows,
+    start_counts,
+    survivor_counts,
+    with_survivors,
+)
 from tracebridge.chain.expanded.model import ExpandedModel
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
 from tracebridge.states.expansion import ContextSpace
@@ -138,7 +145,9 @@ def estimate_stack(
             raise UsageError("phases of many corpora are refitted from a model: pass it as warm")
         start, rows, advance = em_stack(paths, corpora, b, form, kappa, warm, iterations)
     else:
-        rows = shrunk_rows(space, context_counts(space, paths, corpora, b), kappa)[:, np.newaxis]
+        survivors = survivor_counts(space, paths, corpora, b)
+        counts = with_survivors(space, context_counts(space, paths, corpora, b), survivors, kappa)
+        rows = shrunk_rows(space, counts, kappa)[:, np.newaxis]
         start = (starts / totals[:, np.newaxis, np.newaxis])[:, :, np.newaxis]
         advance = np.ones((b, 1, space.n_states, 1))
     return ModelStack(form=space.form, states=paths.states, groups=groups, start=start, rows=rows, advance=advance)

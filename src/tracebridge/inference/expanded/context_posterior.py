@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.expanded.context_rows import context_counts, context_levels, shrunk_to, start_counts
+from tracebridge.chain.expanded.context_rows import (
+    context_counts,
+    context_levels,
+    shrunk_to,
+    start_counts,
+    survivor_counts,
+    with_survivors,
+)
 from tracebridge.errors import UsageError
 from tracebridge.inference.expanded.parameter_draws import ParameterDraws
 from tracebridge.inference.posterior import SMALLEST_PROBABILITY, log_gammas
@@ -46,7 +53,8 @@ class ContextPosterior:
 
     Attributes:
         space: C contexts over m categories. kappa: mass of the prior around the row of the coarser context.
-        counts: of what followed, shape (C, m, m + 2). starts: runs by group and first category or end, (G, m + 2).
+        counts: of what followed, shape (C, m, m + 2). survivors: of runs that were cut, shape (C, m).
+        starts: runs by group and first category or end, (G, m + 2).
 
     Raises:
         UsageError: for a form with phases or classes.
@@ -55,6 +63,7 @@ class ContextPosterior:
     space: ContextSpace
     kappa: float
     counts: Counts
+    survivors: Counts
     starts: Counts
 
     def __post_init__(self) -> None:
@@ -64,8 +73,13 @@ class ContextPosterior:
     @classmethod
     def of_runs(cls, space: ContextSpace, paths: RunPaths, kappa: float) -> ContextPosterior:
         """After these runs, which are under their censoring policy."""
-        counts, starts = context_counts(space, paths)[0], start_counts(space, paths)[0]
-        return cls(space=space, kappa=kappa, counts=counts, starts=starts)
+        return cls(
+            space=space,
+            kappa=kappa,
+            counts=context_counts(space, paths)[0],
+            survivors=survivor_counts(space, paths)[0],
+            starts=start_counts(space, paths)[0],
+        )
 
     @property
     def at_a_time(self) -> int:
@@ -85,6 +99,9 @@ class ContextPosterior:
 
     def _rows(self, draws: int, rng: np.random.Generator) -> Floats:
         gammas = np.exp(_log_gammas_of_counts(self.counts, draws, rng))
+        if self.survivors.any():
+            cut = np.exp(_log_gammas_of_counts(self.survivors, draws, rng))
+            gammas = with_survivors(self.space, gammas, cut, self.kappa)
         *finer, coarsest = context_levels(self.space, gammas)
         prior = np.full(coarsest.shape, 1 / coarsest.shape[-1])
         with np.errstate(divide="ignore"):  # what was never counted has a logarithm, too

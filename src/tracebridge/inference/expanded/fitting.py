@@ -71,14 +71,14 @@ def fit_model(
 
 
 def _cut_remark(form: ModelForm, paths: RunPaths) -> list[str]:
-    """What a chain that knows the time makes of runs that were cut."""
+    """What hidden phases make of runs that were cut."""
     cut = int(((paths.outcomes == CENSORED) & (paths.lengths > 0)).sum())
-    if cut < _MANY_CUT * paths.n_runs or not (form.has_clock or form.phases > 1):
+    if cut < _MANY_CUT * paths.n_runs or form.phases == 1:
         return []
     remark = (
-        f"{cut} of {counted(paths.n_runs, 'run')} were cut: what followed their last step counts for nothing, so that "
-        "a chain that knows the time takes too many runs to end at the steps where runs are cut, most of all at a step "
-        "cap; compare the observed curve, and rest nothing on R(d) from there on"
+        f"{cut} of {counted(paths.n_runs, 'run')} were cut: for hidden phases what followed their last step counts for "
+        "nothing, so that too many runs end at the steps where runs are cut, most of all at a step cap; compare the "
+        "observed curve, and rest nothing on R(d) from there on, or take a clock, which knows that such runs went on"
     )
     return [remark]
 
