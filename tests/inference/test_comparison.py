@@ -14,7 +14,8 @@ from tests.inference.runs import as_traces, runs
 from tracebridge.chain import fit_chain
 from tracebridge.closedform import long_run_reliability, mean_time_to_absorption, reliability
 from tracebridge.errors import FitError, NothingToCheckError, UsageError
-from tracebridge.inference.comparison import _RunTable, compare_agents, compare_pass_rates, compare_tasks
+from tracebridge.inference.comparison import compare_agents, compare_pass_rates, compare_tasks
+from tracebridge.inference.run_table import RunTable
 from tracebridge.inference.task_counts import TaskCounts
 from tracebridge.traces import Outcome, Trace
 from tracebridge.traces.model import Step
@@ -131,7 +132,7 @@ class TestAgents:
             for i, (trace, weight) in enumerate(zip(traces, weights, strict=True))
             for copy in range(weight)
         ]
-        found = _RunTable.of(fit, traces).figures(np.array([weights], dtype=float), d)[0]
+        found = RunTable.of(fit, traces).figures(np.array([weights], dtype=float), d)[0]
         if not repeated:
             assert np.isnan(found).any()
             return

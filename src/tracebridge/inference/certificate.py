@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tracebridge.errors import Location, ModelError
+from tracebridge.inference.certificate_document import read_certificate
 from tracebridge.inference.localisation import Departure, StateShare
 from tracebridge.inference.published_rule import PaperProfile
 from tracebridge.inference.resolution import POWER
@@ -227,24 +227,7 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Any, path: str | None = None) -> Certificate:
         """Read `to_dict`'s document. Raises ModelError, naming the field, for anything else."""
-        place = Location(path=path)
-        if not isinstance(data, dict) or data.get("kind") != KIND:
-            raise ModelError(f"this is no document {KIND!r}", location=place)
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION or isinstance(version, bool):
-            message = f"version {str(version)[:80]} of {KIND!r} is unknown, {SCHEMA_VERSION} is known"
-            raise ModelError(message, location=Location(path=path, field="schema_version"))
-        body = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
-        try:
-            certificate = msgspec.convert(body, cls, strict=True)
-        except msgspec.ValidationError as error:
-            raise ModelError(str(error), location=place) from error
-        written = certificate.to_dict()
-        for key in {*written, *data}:
-            if key != "reasons" and written.get(key) != data.get(key):  # wording may change from version to version
-                message = f"{key} does not follow from the other fields" if key in written else f"{key!r} is unknown"
-                raise ModelError(message, location=Location(path=path, field=str(key)[:80]))
-        return certificate
+        return read_certificate(cls, data, kind=KIND, version=SCHEMA_VERSION, path=path)
 
     def __repr__(self) -> str:
         runs = counted(sum(self.runs.values()), "run")

@@ -278,7 +278,7 @@ def test_the_document_reads_back():
         ({"level": "0.05"}, "level"),
         ({"low_power": True}, "low_power does not follow"),
         ({"verdicts": {}}, "verdicts does not follow"),
-        ({"more": 1}, "unknown field"),
+        ({"more": 1}, "'more' is unknown"),
     ],
 )
 def test_a_document_that_was_changed_is_refused(change, message):

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from tracebridge.errors import Location, ModelError
 from tracebridge.inference.certificate import CurveDeparture, ReferenceEffects, judged_by_resolution, p_text
+from tracebridge.inference.certificate_document import read_certificate
 from tracebridge.inference.expanded.scope import Scope
 from tracebridge.inference.localisation import Departure, StateShare
 
@@ -171,24 +171,7 @@ class ModelCertificate:
     @classmethod
     def from_dict(cls, data: Any, path: str | None = None) -> ModelCertificate:
         """Read `to_dict`'s document. Raises ModelError, naming the field, for anything else."""
-        place = Location(path=path)
-        if not isinstance(data, dict) or data.get("kind") != KIND:
-            raise ModelError(f"this is no document {KIND!r}", location=place)
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION or isinstance(version, bool):
-            message = f"version {str(version)[:80]} of {KIND!r} is unknown, {SCHEMA_VERSION} is known"
-            raise ModelError(message, location=Location(path=path, field="schema_version"))
-        body = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
-        try:
-            certificate = msgspec.convert(body, cls, strict=True)
-        except msgspec.ValidationError as error:
-            raise ModelError(str(error), location=place) from error
-        written = certificate.to_dict()
-        for key in sorted({*written, *map(str, data)}):
-            if _without_wording(written.get(key)) != _without_wording(data.get(key)):
-                message = f"{key[:80]} does not follow from the other fields" if key in written else "unknown field"
-                raise ModelError(message, location=Location(path=path, field=key[:80]))
-        return certificate
+        return read_certificate(cls, data, kind=KIND, version=SCHEMA_VERSION, path=path)
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{scope} {self.verdict(scope)} (p = {self[scope].p:.3g})" for scope in _SCOPES)
@@ -197,13 +180,6 @@ class ModelCertificate:
 
 _SCOPES: tuple[Scope, Scope] = ("timing", "path")
 _ABOUT = {"timing": "the times and kinds of end", "path": "the paths"}
-
-
-def _without_wording(value: Any) -> Any:
-    """A field without reasons, whose wording may change from version to version."""
-    if isinstance(value, dict):
-        return {key: _without_wording(item) for key, item in value.items() if key != "reasons"}
-    return value
 
 
 def _judge(certificate: ModelCertificate, test: ScopeTest, scope: Scope) -> tuple[ScopeVerdict, tuple[str, ...]]:
