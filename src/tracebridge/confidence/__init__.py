@@ -1,0 +1,1 @@
+"""What stated confidence does in multi-agent deliberation: routing, calibration, commitment, and the chains of them."""
