@@ -230,3 +230,37 @@ def test_declared_states_that_no_run_gets_to_are_named():
         "declared states that no run can get to are not in the chain: 'b', 'c'"
     ]
     assert left_out_note(graph, ("a", "b", "c")) == []
+
+
+def test_runs_end_in_final_states_only():
+    """Smoothing puts no mass on an end where none is declared."""
+    final = DeclaredSupport(successors=GRAPH, final=["answer", "delete"])
+    runs = [(["plan", "search", "answer"], "success"), (["plan", "search", "search"], "censored")]
+    fit = fit_counts(TransitionCounts.from_paths(runs), support=final)
+    rows = rows_of(fit.chain)
+    assert set(rows["plan"]) == {"search", "answer"}
+    assert set(rows["search"]) == {"search", "answer", "delete"}
+    assert rows["answer"] == {"success": Fraction(3, 4), "failure": Fraction(1, 4)}
+    assert set(rows["delete"]) == {"answer", "success", "failure"}
+    again = ChainFit.from_dict(json.loads(json.dumps(fit.to_dict())))
+    assert again.declared == final
+    assert rows_of(again.chain) == rows
+    with pytest.raises(FitError, match=r"'plan' -> 'failure' was observed and is not declared \(count 1\)"):
+        fit_counts(TransitionCounts.from_paths([*runs, (["plan"], "failure")]), support=final)
+
+
+def test_a_graph_says_where_runs_end(tmp_path):
+    path = tmp_path / "graph.toml"
+    path.write_text('final = ["b"]\n[successors]\na = ["b"]\nb = []\n')
+    graph = read_declared_support(path)
+    assert (graph.may_end("a"), graph.may_end("b"), graph.may_follow("a", "success")) == (False, True, False)
+    assert DeclaredSupport.from_dict(graph.to_dict()) == graph
+    for final, message in (
+        ([], "from 'a' no run could ever end"),
+        (["c"], "'c' is not declared"),
+        (["a"], "from 'b' no run could ever end"),
+        ("b", "one text, not a list"),
+    ):
+        with pytest.raises(ModelError, match=message) as caught:
+            DeclaredSupport(successors={"a": ["b"], "b": []}, final=final)
+        assert caught.value.problems[0].location.field == "final"

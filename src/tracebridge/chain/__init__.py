@@ -36,6 +36,7 @@ from tracebridge.chain.stuck import stuck_as_outcome
 from tracebridge.chain.support import DeclaredSupport, read_declared_support
 from tracebridge.chain.survival import IncidenceCurves, LengthCounts, aalen_johansen
 from tracebridge.chain.unseen import UnseenEdge, VerdictSupport, unseen_edges, verdict_support, zero_count_bound
+from tracebridge.chain.vocabulary import StateVocabulary
 from tracebridge.chain.weights import WeightedCounts
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "RowChange",
     "RowCounts",
     "StartName",
+    "StateVocabulary",
     "Support",
     "TransitionCounts",
     "UnseenEdge",

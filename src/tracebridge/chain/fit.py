@@ -33,9 +33,10 @@ from tracebridge.chain.estimate import (
     parse_prior,
     smoothed_start,
 )
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
 from tracebridge.chain.notes import abstraction_notes, no_exit_seen, option_notes, row_notes, run_notes
 from tracebridge.chain.support import DeclaredSupport, declared_rows, left_out_note
+from tracebridge.chain.vocabulary import StateVocabulary
 from tracebridge.chain.weights import Weight, WeightedCounts, WeightReader
 from tracebridge.errors import (
     FitError,
@@ -60,7 +61,7 @@ StartChoice = StartName | Mapping[str, Fraction | float | str]
 
 KIND = "chain-fit"
 
-#: Version 2 added ``declared``, ``start`` and ``weighted``. A fit with none of them is written as version 1.
+#: Version 2 added ``declared``, ``start``, ``weighted`` and ``vocabulary``. A fit with none is written as version 1.
 SCHEMA_VERSION = 2
 
 _TAKEN = frozenset({"absorbed", "deadlock", "failure", "init", "stuck", "success"})
@@ -81,6 +82,7 @@ class ChainFit:
         declared: the graph behind support ``declared``.
         start: ``observed``, ``smoothed``, or the distribution that was given.
         weighted: the corpus with the weights of its runs, where they have some.
+        vocabulary: the user's own propositions and rewards over the states, where there are some.
     """
 
     chain: MarkovChain
@@ -95,6 +97,7 @@ class ChainFit:
     declared: DeclaredSupport | None = None
     start: StartName | Mapping[str, Fraction] = "observed"
     weighted: WeightedCounts | None = None
+    vocabulary: StateVocabulary | None = None
 
     def row_counts(self) -> RowCounts:
         """The counts behind the rows of the chain's transient states, under the policy; with weights, in their unit."""
@@ -114,6 +117,8 @@ class ChainFit:
             added["start"] = self.start
         if self.weighted is not None:
             added["weighted"] = self.weighted.to_dict()
+        if self.vocabulary is not None:
+            added["vocabulary"] = self.vocabulary.to_dict()
         return {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION if added else 1,
@@ -143,6 +148,9 @@ class ChainFit:
         counts = TransitionCounts.from_dict(document.counts, path)
         weighted = None if document.weighted is None else WeightedCounts.from_dict(document.weighted, counts, path)
         declared = None if document.declared is None else DeclaredSupport.from_dict(document.declared, path)
+        vocabulary = None
+        if document.vocabulary is not None:
+            vocabulary = StateVocabulary.from_dict(document.vocabulary, path)
         if (declared is None) == (document.support == "declared"):
             place = Location(path=path, field="declared")
             raise ModelError("a graph belongs to support 'declared', and to no other", location=place)
@@ -155,6 +163,7 @@ class ChainFit:
                 policy=document.policy,
                 profile=document.profile,
                 abstraction=abstraction,
+                vocabulary=vocabulary,
             )
         except TracebridgeError as error:
             raise ModelError(str(error), location=Location(path=path)) from error
@@ -195,6 +204,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     declared: dict[str, Any] | None = None
     start: StartName | dict[str, str] = "observed"
     weighted: dict[str, Any] | None = None
+    vocabulary: dict[str, Any] | None = None
 
 
 def fit_counts(
@@ -206,6 +216,7 @@ def fit_counts(
     start: StartChoice = "observed",
     profile: Profile | None = None,
     abstraction: Abstraction | None = None,
+    vocabulary: StateVocabulary | None = None,
 ) -> ChainFit:
     """Fit a chain to counts.
 
@@ -223,6 +234,7 @@ def fit_counts(
             names of states, ``success`` and ``failure``, with exact sum 1: the runs that the chain is asked about.
         profile: ``paper`` is ``laplace`` on full support, as in the literature; it excludes other choices of these.
         abstraction: gives the chain its labels.
+        vocabulary: gives it propositions and rewards of the user's own.
 
     The reward ``steps`` earns 1 in each transient state; with an abstraction, each proposition and each state earns its
     visits.
@@ -231,7 +243,7 @@ def fit_counts(
         UsageError: for an option that is none.
         NothingToCheckError: if the policy leaves no run with a known start.
         FitError: if the prior alone would decide how runs end, every state may follow every other and there are too
-            many, or runs leave the declared graph.
+            many, runs leave the declared graph, or a word of the vocabulary means something else already.
     """
     chosen, allowed, declared = _options(prior, support, profile)
     weighted = counts if isinstance(counts, WeightedCounts) else None
@@ -259,6 +271,10 @@ def fit_counts(
     matrix, alpha, stuck = estimate_rows(rows, chosen, allowed, successors)
     states = (*rows.states, "success", "failure", *(["stuck"] if stuck.any() else []))
     labels, rewards = _labels_and_rewards(states, m, abstraction)
+    if vocabulary is not None:
+        _require_new_words(vocabulary, {*labels, *IMPLICIT_LABELS, *states}, rewards)
+        labels |= vocabulary.labels_of(states)
+        rewards |= vocabulary.rewards_of(states)
     if isinstance(start, str) and start not in get_args(StartName):
         raise UsageError(f"{start!r} is no start; there are {', '.join(get_args(StartName))}, or a distribution")
     asked = start if isinstance(start, str) else _parsed_start(start)
@@ -295,6 +311,7 @@ def fit_counts(
         declared=declared,
         start=asked,
         weighted=weighted,
+        vocabulary=vocabulary,
     )
 
 
@@ -313,6 +330,7 @@ def fit_chain(
     start: StartChoice = "observed",
     weight: str | Callable[[Trace], Weight] | None = None,
     profile: Profile | None = None,
+    vocabulary: StateVocabulary | None = None,
 ) -> ChainFit:
     """Fit a chain to traces in one pass; the options are those of `abstract_features`, `group_steps` and `fit_counts`.
 
@@ -360,6 +378,7 @@ def fit_chain(
         start=start,
         profile=profile,
         abstraction=abstraction,
+        vocabulary=vocabulary,
     )
 
 
@@ -424,6 +443,13 @@ def _nothing(counts: TransitionCounts, policy: CensoringPolicy, weighted: Weight
     if policy == "drop":
         return f"all {counts.n_runs} runs are censored and the policy leaves them out"
     return f"all {counts.n_runs} runs were censored before their first step"
+
+
+def _require_new_words(vocabulary: StateVocabulary, labels: Collection[str], rewards: Collection[str]) -> None:
+    taken = [f"the proposition {word!r}" for word in vocabulary.labels if word in labels]
+    taken += [f"the reward {word!r}" for word in vocabulary.rewards if word in rewards]
+    if taken:
+        raise FitError(f"a word of the vocabulary means something else in this chain: {', '.join(taken)}")
 
 
 def _labels_and_rewards(

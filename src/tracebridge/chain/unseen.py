@@ -90,7 +90,7 @@ def _with_bounds(fit: ChainFit, pairs: NDArray[np.int64], *, level: float) -> li
     for (i, j), present in zip(pairs.tolist(), inside.tolist(), strict=True):
         declared = None
         if fit.declared is not None:
-            declared = names[j] in _OUTCOMES or names[j] in fit.declared.successors[names[i]]
+            declared = fit.declared.may_follow(names[i], names[j])
         edges.append(
             UnseenEdge(
                 source=names[i],

@@ -95,6 +95,7 @@ def fit_over_states_of(template: ChainFit, traces: Iterable[Trace], **options: A
         "start": template.start,
         "profile": template.profile,
         "abstraction": template.abstraction,
+        "vocabulary": template.vocabulary,
     }
     return fit_counts(counts, **{**same, **options})
 

@@ -122,6 +122,7 @@ def unsmoothed_chain(fit: ChainFit) -> MarkovChain:
         policy=fit.policy,
         start="observed" if isinstance(fit.start, str) else fit.start,
         abstraction=fit.abstraction,
+        vocabulary=fit.vocabulary,
     ).chain
 
 
