@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+from tracebridge.chain.expanded import side_by_side
 from tracebridge.chain.expanded.model import ExpandedModel
 from tracebridge.states.model_form import ModelForm
 from tracebridge.states.run_paths import RunPaths
@@ -55,10 +59,16 @@ def random_model(form: ModelForm, states: tuple[str, ...], groups: tuple[str, ..
     )
 
 
-def phase_paths(model: ExpandedModel, paths: RunPaths, run: int, of_class: int) -> dict[tuple[int, ...], float]:
-    """The joint probability of what was seen of a run of a class and each path of phases, straight from the model."""
+def phase_paths(
+    model: ExpandedModel, paths: RunPaths, run: int, of_class: int, first: int | None = None
+) -> dict[tuple[int, ...], float]:
+    """The joint probability of what is known of a run of a class and each path of phases, straight from the model.
+
+    A censored run went on after its last step. With ``first``, of its first so many steps, whatever comes after them.
+    """
     m = model.n_states
     begin, end = int(paths.offsets[run]), int(paths.offsets[run + 1])
+    end = end if first is None else begin + first
     codes, group = paths.codes[begin:end].tolist(), int(paths.groups[run]) if model.form.group else 0
     contexts = model.space.of_paths(paths.codes, paths.offsets, paths.groups if model.form.group else None)[begin:end]
     rows, outcome = model.rows_of_class(of_class), int(paths.outcomes[run])
@@ -70,10 +80,19 @@ def phase_paths(model: ExpandedModel, paths: RunPaths, run: int, of_class: int) 
         for i, (z, g, c) in enumerate(zip(phases, contexts, codes, strict=True)):
             if i + 1 < len(codes):
                 p *= rows[z, g, c, codes[i + 1]] * model.advance[z, c, phases[i + 1]]
-            elif outcome < 2:
-                p *= rows[z, g, c, m + outcome]
+            elif first is None:
+                p *= rows[z, g, c, m + outcome] if outcome < 2 else rows[z, g, c, :m].sum()
         found[phases] = float(p)
     return found
+
+
+@contextmanager
+def short_runs_in_pieces(wanted: bool = True) -> Iterator[None]:
+    """Runs of three steps or more are cut into pieces of one step, or two, as long runs are into longer ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        if wanted:
+            patch.setattr(side_by_side, "_LONG", 3)
+        yield
 
 
 def drawn_runs(model: ExpandedModel, n_runs: int, seed: int, longest: int = 10_000) -> RunPaths:

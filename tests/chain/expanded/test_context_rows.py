@@ -18,7 +18,6 @@ from tracebridge.chain.expanded.context_rows import (
     shrunk_rows,
     start_counts,
     survivor_counts,
-    with_survivors,
 )
 from tracebridge.chain.expanded.estimation import space_of
 from tracebridge.errors import FitError, ModelError, UsageError
@@ -29,13 +28,16 @@ from tracebridge.states.run_paths import RunPaths
 ENDS = {"success": 3, "failure": 4}
 
 
-def events(drawn, form):
-    """(group, bin, dwell, previous, state, next) of every step whose successor was seen, one step after the other."""
+def events(drawn, form, ends=ENDS):
+    """(group, bin, dwell, previous, state, next) of every step whose successor was seen, one step after the other.
+
+    With ends of censored runs, of their last steps too.
+    """
     for path, outcome, group in drawn:
         stay = 0
         for i, name in enumerate(path):
             stay = stay + 1 if i and path[i - 1] == name else 0
-            following = "abc".index(path[i + 1]) if i + 1 < len(path) else ENDS.get(outcome)
+            following = "abc".index(path[i + 1]) if i + 1 < len(path) else ends.get(outcome)
             if following is None:
                 continue
             yield (
@@ -83,11 +85,11 @@ def test_the_order_of_runs_does_not_matter(drawn, form, random):
     np.testing.assert_array_equal(context_counts(space, paths), context_counts(space, paths.take(order)))
 
 
-def back_off(drawn, form, kappa, cell):
+def back_off(drawn, form, kappa, cell, ends):
     """The row of one context and state by recursion over ever shorter contexts, from the list of events.
 
     A tree of choices: the run ends in success or failure or goes on, with mass min(kappa, 1); if it goes on, where to,
-    with mass kappa times the coarser probability to go on.
+    with mass kappa times the coarser probability to go on. Runs that were cut, number 5, chose the first alone.
     """
     *here, state = cell
     forgotten = [1, 2, 3, 0]
@@ -102,33 +104,37 @@ def back_off(drawn, form, kappa, cell):
     for level in reversed(levels):
         tally = Counter(
             event[5]
-            for event in events(drawn, form)
+            for event in events(drawn, form, ends)
             if event[4] == state and all(event[i] == here[i] or not level[i] for i in range(4))
         )
         total = sum(tally.values())
         if row is None:
-            row = [(tally[x] + 1 / 5) / (total + 1) for x in range(5)]
+            onward, ending = [tally[x] + 1 / 5 for x in range(3)], [(tally[x] + 1 / 5) / (total + 1) for x in (3, 4)]
+            row = [*((1 - sum(ending)) * each / sum(onward) for each in onward), *ending]
             continue
         mass = min(kappa, 1)
         before = sum(row[:3])
         went_on = sum(tally[x] for x in range(3))
-        on = (went_on + mass * before) / (total + mass)
+        on = (went_on + tally[5] + mass * before) / (total + mass)
         to = [(tally[x] + kappa * before * (row[x] / before)) / (went_on + kappa * before) for x in range(3)]
         row = [*(on * each for each in to), *((tally[x] + mass * row[x]) / (total + mass) for x in (3, 4))]
     return row
 
 
 @settings(max_examples=40)
-@given(runs, forms, st.floats(0.01, 50), st.data())
-def test_rows_are_those_of_a_recursion_over_contexts(drawn, form, kappa, data):
+@given(runs, forms, st.floats(0.01, 50), st.booleans(), st.data())
+def test_rows_are_those_of_a_recursion_over_contexts(drawn, form, kappa, cuts_known, data):
     paths = as_paths(drawn)
     space = space_of(paths, form)
-    rows = shrunk_rows(space, context_counts(space, paths), kappa)[0]
+    cut = survivor_counts(space, paths) if cuts_known else None
+    rows = shrunk_rows(space, context_counts(space, paths), kappa, survivors=cut)[0]
     np.testing.assert_allclose(rows.sum(axis=-1), 1, rtol=1e-12)
     parts = tuple(data.draw(st.integers(0, size - 1)) for size in space.shape)
     state = data.draw(st.integers(0, 2))
     context = space.codes(Context(*(np.array(part) for part in parts)))
-    assert rows[context, state].tolist() == pytest.approx(back_off(drawn, form, kappa, (*parts, state)), rel=1e-12)
+    ends = ENDS | {"censored": 5} if cuts_known else ENDS
+    expected = back_off(drawn, form, kappa, (*parts, state), ends)
+    assert rows[context, state].tolist() == pytest.approx(expected, rel=1e-11)
 
 
 @settings(max_examples=40)
@@ -237,9 +243,7 @@ def test_runs_that_were_cut_went_on():
     survivors = survivor_counts(space, paths)
     assert survivors.sum() == 4
     assert survivors[0, 2, 0] == 4
-    counts = with_survivors(space, context_counts(space, paths), survivors, 1e-9)
-    assert counts.sum() == pytest.approx(context_counts(space, paths).sum() + 4)
-    row = shrunk_rows(space, counts, 1e-9)[0, 2, 0]
+    row = shrunk_rows(space, context_counts(space, paths), 1e-9, survivors=survivors)[0, 2, 0]
     assert row[2:] == pytest.approx([0.4, 0.2], abs=1e-6)
     assert row[:2].sum() == pytest.approx(0.4, abs=1e-6)
 
@@ -250,11 +254,11 @@ def test_the_probability_to_end_is_the_mode_given_what_is_known(kappa: float):
     runs = [(["a", "a"], "success")] * 3 + [(["a", "a"], "censored")] * 5 + [(["b"], "failure")] * 2
     paths = RunPaths.of_names(runs)
     space = ContextSpace(form=parse_model("clock:0,1"), n_states=2)
-    plain = context_counts(space, paths)
-    counts = with_survivors(space, plain, survivor_counts(space, paths), kappa)
-    coarse = category_rows(counts[0].sum(axis=0))[0]
+    counts, cut = context_counts(space, paths), survivor_counts(space, paths)
+    coarse = category_rows(counts[0].sum(axis=0), cut[0].sum(axis=0)[:, np.newaxis])[0]
+    assert coarse[2] == pytest.approx((3 + 1 / 4) / (11 + 5 + 1))
     mass = min(kappa, 1.0)
-    found = shrunk_rows(space, counts, kappa)[0, 1, 0]
+    found = shrunk_rows(space, counts, kappa, survivors=cut)[0, 1, 0]
     assert found[2] == pytest.approx((3 + mass * coarse[2]) / (8 + mass))
 
 
@@ -265,10 +269,3 @@ def test_corpora_side_by_side_have_their_own_survivors():
     both = survivor_counts(space, paths, np.array([0, 1, 1]), 2)
     for i, part in enumerate(([0], [1, 2])):
         assert np.array_equal(both[i], survivor_counts(space, paths.take(np.array(part)))[0])
-
-
-def test_a_form_without_contexts_is_the_first_order_fit():
-    paths = RunPaths.of_names([(["a", "b"], "success"), (["a"], "censored")])
-    space = ContextSpace(form=parse_model("first-order"), n_states=2)
-    plain = context_counts(space, paths)
-    assert with_survivors(space, plain, survivor_counts(space, paths), 1.0) is plain

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.chain.expanded.phase_models import corpus_of, forms, phase_paths, random_model, runs
+from tests.chain.expanded.phase_models import (
+    corpus_of,
+    forms,
+    phase_paths,
+    random_model,
+    runs,
+    short_runs_in_pieces,
+)
 
-from tracebridge.chain.expanded import forward
-from tracebridge.chain.expanded.context_rows import context_counts
+from tracebridge.chain.expanded import forward, side_by_side
+from tracebridge.chain.expanded.context_rows import context_counts, survivor_counts
 from tracebridge.chain.expanded.estimation import ModelStack
 from tracebridge.chain.expanded.forward import filtered_phases, log_likelihood, predictive, predictive_stack
 from tracebridge.chain.expanded.model import ExpandedModel
@@ -20,38 +27,40 @@ from tracebridge.states.model_form import ModelForm
 from tracebridge.states.run_paths import CENSORED, RunPaths
 
 
-def probability(model: ExpandedModel, paths: RunPaths, run: int) -> float:
+def probability(model: ExpandedModel, paths: RunPaths, run: int, first: int | None = None) -> float:
+    """Of what is known of a run, or of its first steps."""
     return sum(
-        weight * sum(phase_paths(model, paths, run, k).values())
+        weight * sum(phase_paths(model, paths, run, k, first).values())
         for k, weight in enumerate(model.class_weights.tolist())
     )
 
 
-def cut_after(paths: RunPaths, run: int, steps: int) -> RunPaths:
-    """The first steps of a run, censored there."""
+def first_steps(paths: RunPaths, run: int, steps: int, outcome: int) -> RunPaths:
+    """The first steps of a run, as a run with this outcome."""
     begin = int(paths.offsets[run])
     return replace(
         paths,
         codes=paths.codes[begin : begin + steps],
         offsets=np.array([0, steps]),
-        outcomes=np.array([CENSORED], dtype=np.int8),
+        outcomes=np.array([outcome], dtype=np.int8),
         tasks=paths.tasks[run : run + 1],
         groups=paths.groups[run : run + 1],
     )
 
 
 @settings(max_examples=50)
-@given(forms, st.integers(1, 3), st.integers(1, 3), runs, st.integers(0, 2**32))
+@given(forms, st.integers(1, 3), st.integers(1, 3), runs, st.integers(0, 2**32), st.booleans())
 def test_log_likelihoods_are_sums_over_phases(
-    form: ModelForm, phases: int, classes: int, paths: list[tuple[str, str]], seed: int
+    form: ModelForm, phases: int, classes: int, paths: list[tuple[str, str]], seed: int, in_pieces: bool
 ) -> None:
     form = replace(form, phases=phases, classes=classes)
     corpus = corpus_of(form, paths)
     model = random_model(form, corpus.states, corpus.group_names, seed)
-    found = log_likelihood(model, corpus)
+    with short_runs_in_pieces(in_pieces):
+        found = log_likelihood(model, corpus)
     assert found == pytest.approx([np.log(probability(model, corpus, run)) for run in range(corpus.n_runs)])
     of_first = [
-        np.log(probability(model, cut_after(corpus, run, 1), 0) if len(steps) else np.exp(found[run]))
+        np.log(probability(model, corpus, run, first=1) if len(steps) else np.exp(found[run]))
         for run, (steps, _) in enumerate(paths)
     ]
     assert log_likelihood(model, corpus, given_first=True) == pytest.approx(found - of_first)
@@ -69,8 +78,8 @@ def test_predictive_rows_are_conditional_probabilities(
     for run, (steps, _) in enumerate(paths):
         for i in range(len(steps)):
             place = int(corpus.offsets[run]) + i
-            seen = cut_after(corpus, run, i + 1)
-            before = phase_paths(model, seen, 0, 0)
+            seen = first_steps(corpus, run, i + 1, CENSORED)
+            before = phase_paths(model, seen, 0, 0, first=i + 1)
             total = sum(before.values())
             of_phase = [sum(p for path, p in before.items() if path[-1] == z) / total for z in range(phases)]
             assert filtered[place] == pytest.approx(of_phase)
@@ -79,12 +88,15 @@ def test_predictive_rows_are_conditional_probabilities(
             for x in range(3):
                 codes = np.append(seen.codes, x).astype(np.int32)
                 more = replace(seen, codes=codes, offsets=np.array([0, i + 2]))
-                onward.append(probability(model, more, 0) / total)
+                onward.append(probability(model, more, 0, first=i + 2) / total)
             for outcome in (0, 1):
-                ended = replace(seen, outcomes=np.array([outcome], dtype=np.int8))
+                ended = first_steps(corpus, run, i + 1, outcome)
                 onward.append(probability(model, ended, 0) / total)
             assert found[place] == pytest.approx(onward)
             assert found[place].sum() == pytest.approx(1)
+            # That the run is cut here adds that it goes on, to any category.
+            cut = log_likelihood(model, seen) - np.log(total)
+            assert cut == pytest.approx([np.log(sum(onward[:3]))])
 
 
 @settings(max_examples=30)
@@ -128,9 +140,10 @@ def test_one_phase_is_the_product_of_the_rows(form: ModelForm, paths: list[tuple
     form = replace(form, phases=1)
     corpus = corpus_of(form, paths)
     model = random_model(form, corpus.states, corpus.group_names, seed)
-    counts = context_counts(model.space, corpus)[0]
+    counts, cut = context_counts(model.space, corpus)[0], survivor_counts(model.space, corpus)[0]
     found = log_likelihood(model, corpus, given_first=True).sum()
-    assert found == pytest.approx((counts * np.log(model.rows[0])).sum())
+    going_on = model.rows[0, ..., :3].sum(axis=-1)
+    assert found == pytest.approx((counts * np.log(model.rows[0])).sum() + (cut * np.log(going_on)).sum())
     contexts = model.space.of_paths(corpus.codes, corpus.offsets, corpus.groups)
     assert np.allclose(predictive(model, corpus), model.rows[0, contexts, corpus.codes], rtol=1e-12)
 
@@ -152,20 +165,56 @@ def test_a_run_of_100_000_steps_does_not_underflow() -> None:
     assert found == pytest.approx([expected], rel=1e-10)
 
 
-def test_an_impossible_run_has_no_probability_and_nothing_after_it_is_defined() -> None:
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_an_impossible_run_has_no_probability_and_nothing_after_it_is_defined(in_pieces: bool) -> None:
     form = ModelForm(phases=2)
     model = random_model(form, ("a", "b"), (), seed=2)
     rows = np.array(model.rows)
     rows[:, 0, 0] = [0, 1, 0, 0]
     model = replace(model, rows=rows)
-    corpus = RunPaths.of_names([("aab", "success"), ("ab", "success")], states="ab")
-    found = log_likelihood(model, corpus)
+    corpus = RunPaths.of_names([("aabba", "success"), ("ababb", "success")], states="ab")
+    with short_runs_in_pieces(in_pieces):
+        found = log_likelihood(model, corpus)
+        following = predictive(model, corpus)
     assert found[0] == -np.inf
     assert np.isfinite(found[1])
-    following = predictive(model, corpus)
     assert following[0].tolist() == [0, 1, 0, 0]
-    assert np.isnan(following[1:3]).all()
-    assert np.isfinite(following[3:]).all()
+    assert np.isnan(following[1:5]).all()
+    assert np.isfinite(following[5:]).all()
+
+
+def test_a_phase_from_which_a_piece_is_impossible_has_no_part_in_it() -> None:
+    model = random_model(ModelForm(phases=2, phase_kind="full"), ("a", "b"), (), seed=7)
+    rows = np.array(model.rows)
+    rows[1, 0, 1] = [0, 0.9, 0.05, 0.05]  # in the second phase no a follows b
+    model = replace(model, rows=rows)
+    corpus = RunPaths.of_names([("babab", "success"), ("abbab", "censored"), ("bbaba", "failure")], states="ab")
+    with short_runs_in_pieces():
+        found = log_likelihood(model, corpus)
+    assert found == pytest.approx([np.log(probability(model, corpus, run)) for run in range(3)])
+
+
+@pytest.mark.parametrize("phases", [2, 3])
+@pytest.mark.parametrize("kind", ["left-to-right", "full"])
+def test_pieces_of_long_runs_change_nothing(phases: int, kind: str) -> None:
+    """With rows as sharp as these, a phase that explains a piece of 500 steps badly underflows many times over."""
+    form = ModelForm(phases=phases, phase_kind=kind, clock=(0, 100))  # type: ignore[arg-type]
+    model = random_model(form, ("a", "b"), (), seed=6)
+    rows = np.full((phases, 2, 2, 4), 1e-3)
+    rows[np.arange(phases), :, :, np.arange(phases) % 2] = 0.997
+    model = replace(model, rows=rows)
+    rng = np.random.default_rng(6)
+    paths = [("".join(rng.choice(["a", "b"], size=n)), "censored" if n % 2 else "failure") for n in (900, 1_201, 80)]
+    corpus = RunPaths.of_names([("b" * 2_000 + "a" * 1_500, "success"), *paths])
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for length in (None, 7, 500):
+            patch.setattr(side_by_side, "piece_length", lambda lengths, n_phases, length=length: length)
+            found[length] = log_likelihood(model, corpus), predictive(model, corpus)
+    for length in (7, 500):
+        for cut, whole in zip(found[length], found[None], strict=True):
+            assert np.isfinite(whole).all()
+            assert np.allclose(cut, whole, rtol=1e-10, atol=1e-12)
 
 
 def test_a_start_that_was_never_seen_has_the_phases_of_the_others() -> None:

@@ -76,25 +76,6 @@ def survivor_counts(space: ContextSpace, paths: RunPaths, corpora: Integers | No
     return np.bincount(key, minlength=b * space.size * m).reshape(b, space.size, m)
 
 
-def with_survivors(space: ContextSpace, counts: NDArray[Any], survivors: NDArray[Any], kappa: float) -> NDArray[Any]:
-    """Counts with what runs that were cut did next, as expected: shared out over categories as the rows have it.
-
-    In a form with contexts alone the probability to end is then that of the posterior mode given what is known: of n
-    steps that ended e runs, and q more that ended none, ``(e + kappa p) / (n + q + kappa)``. A form without contexts is
-    left as it is, a first-order fit.
-
-    Args:
-        space: C contexts over m categories. counts: shape (..., C, m, m + 2). survivors: shape (..., C, m).
-        kappa: see `shrunk_rows`.
-    """
-    if not space.form.has_context or not survivors.any():
-        return counts
-    onward = shrunk_rows(space, counts, kappa)[..., :-2]
-    result: NDArray[Any] = counts.astype(np.float64)
-    result[..., :-2] += survivors[..., np.newaxis] * onward / onward.sum(axis=-1, keepdims=True)
-    return result
-
-
 def require_cells(space: ContextSpace, b: int = 1) -> None:
     """Raise FitError if b tables of counts over these contexts are more than `MAX_CELLS` counts."""
     cells = b * space.size * space.n_states * (space.n_states + 2)
@@ -141,39 +122,73 @@ def context_levels(space: ContextSpace, counts: NDArray[Any]) -> list[NDArray[An
     return levels
 
 
-def category_rows(counts: NDArray[Any]) -> Floats:
-    """Posterior means under a symmetric Dirichlet prior of mass one; counts and rows of shape (..., m, m + 2)."""
+def category_rows(counts: NDArray[Any], survivors: NDArray[Any] | None = None) -> Floats:
+    """Posterior means under a symmetric Dirichlet prior of mass one; counts and rows of shape (..., m, m + 2).
+
+    For ``survivors`` see `given_survivors`.
+    """
     totals = counts.sum(axis=-1, keepdims=True)
-    result: Floats = (counts + 1 / counts.shape[-1]) / (totals + 1.0)
-    return result
+    rows: Floats = (counts + 1 / counts.shape[-1]) / (totals + 1.0)
+    return given_survivors(rows, totals + 1.0, survivors)
 
 
-def dirichlet_means(parents: Floats, counts: NDArray[Any], kappa: float) -> Floats:
-    """Posterior means under Dirichlet priors of mass kappa around the parents' rows; shapes that broadcast."""
-    result: Floats = (counts + kappa * parents) / (counts.sum(axis=-1, keepdims=True) + kappa)
-    return result
+def dirichlet_means(
+    parents: Floats, counts: NDArray[Any], kappa: float, survivors: NDArray[Any] | None = None
+) -> Floats:
+    """Posterior means under Dirichlet priors of mass kappa around the parents' rows; shapes that broadcast.
+
+    For ``survivors`` see `given_survivors`.
+    """
+    weight = counts.sum(axis=-1, keepdims=True) + kappa
+    rows: Floats = (counts + kappa * parents) / weight
+    return given_survivors(rows, weight, survivors)
 
 
-def shrunk_to(parents: Floats, counts: NDArray[Any], kappa: float) -> Floats:
+def given_survivors(rows: Floats, weight: NDArray[Any], survivors: NDArray[Any] | None) -> Floats:
+    """Rows given that besides what was counted some more steps ended no run; where these went is not known.
+
+    Rows maximise ``sum(n * log(row))`` for n counts and mass of the prior; given survivors, with p the probability to
+    end, they maximise ``sum(n * log(row)) + survivors * log(1 - p)``. So p falls by the factor ``weight / (weight +
+    survivors)``, and where a run goes if it does not end stays as it is.
+
+    Args:
+        rows: shape (..., m, m + 2), none of ends alone. weight: ``sum(n)``, shape (..., m, 1).
+        survivors: how many steps, shape (..., m, 1); none without it.
+    """
+    if survivors is None:
+        return rows
+    ends = rows[..., -2:] * (weight / (weight + survivors))
+    on = rows[..., :-2].sum(axis=-1, keepdims=True)
+    onward = rows[..., :-2] * ((weight + survivors / on) / (weight + survivors))
+    return np.concatenate([onward, ends], axis=-1)
+
+
+def shrunk_to(parents: Floats, counts: NDArray[Any], kappa: float, survivors: NDArray[Any] | None = None) -> Floats:
     """Posterior means of rows of contexts around those of coarser ones, shapes (..., m, m + 2) that broadcast.
 
     Where a run goes if it does not end has a Dirichlet prior of mass kappa times the parent's probability to go on.
     Whether it ends, and how, has one of mass kappa too, but of one at most: contexts tell apart when runs end, and with
     more mass the chain's pass rate and times would leave the observed ones, however much better it foretells the path.
-    Up to a kappa of one this is the Dirichlet prior of mass kappa around the whole row.
+    Up to a kappa of one this is the Dirichlet prior of mass kappa around the whole row. For ``survivors`` see
+    `given_survivors`.
     """
     if kappa <= _ENDS_MASS:
-        return dirichlet_means(parents, counts, kappa)
+        return dirichlet_means(parents, counts, kappa, survivors)
     on_parents, on = parents[..., :-2].sum(axis=-1, keepdims=True), counts[..., :-2].sum(axis=-1, keepdims=True)
     totals = on + counts[..., -2:].sum(axis=-1, keepdims=True)
     going_on = (on + _ENDS_MASS * on_parents) / (totals + _ENDS_MASS)
     onward = (counts[..., :-2] + kappa * parents[..., :-2]) / (on + kappa * on_parents)
     ends = (counts[..., -2:] + _ENDS_MASS * parents[..., -2:]) / (totals + _ENDS_MASS)
-    return np.concatenate([going_on * onward, ends], axis=-1)
+    return given_survivors(np.concatenate([going_on * onward, ends], axis=-1), totals + _ENDS_MASS, survivors)
 
 
 def shrunk_rows(
-    space: ContextSpace, counts: NDArray[Any], kappa: float = 1.0, *, over_phases: bool = False
+    space: ContextSpace,
+    counts: NDArray[Any],
+    kappa: float = 1.0,
+    *,
+    survivors: NDArray[Any] | None = None,
+    over_phases: bool = False,
 ) -> NDArray[np.float64]:
     """Rows of probabilities from counts, level by level from the categories' own rows to the finest contexts.
 
@@ -181,6 +196,7 @@ def shrunk_rows(
         space: C contexts over m categories.
         counts: shape (..., C, m, m + 2); whole or expected numbers. Leading axes are corpora side by side.
         kappa: the mass of the prior around the row of the coarser context, see `shrunk_to`.
+        survivors: how often runs were cut, shape (..., C, m); see `survivor_counts` and `given_survivors`.
         over_phases: counts have the shape (..., Z, C, m, m + 2), and the row of a category in a phase is itself the
             posterior mean under a Dirichlet prior of mass kappa around that of the category over all phases.
 
@@ -189,13 +205,23 @@ def shrunk_rows(
     """
     require_kappa(kappa)
     *finer, coarsest = context_levels(space, counts)
+    *finer_cut, cut = _cut_levels(space, survivors, len(finer) + 1)
     if over_phases and coarsest.shape[_PHASES] > 1:
-        rows = dirichlet_means(category_rows(coarsest.sum(axis=_PHASES, keepdims=True)), coarsest, kappa)
+        over_all = None if cut is None else cut.sum(axis=_PHASES, keepdims=True)
+        rows = category_rows(coarsest.sum(axis=_PHASES, keepdims=True), over_all)
+        rows = dirichlet_means(rows, coarsest, kappa, cut)
     else:
-        rows = category_rows(coarsest)
-    for level in reversed(finer):
-        rows = shrunk_to(rows, level, kappa)
+        rows = category_rows(coarsest, cut)
+    for level, level_cut in zip(reversed(finer), reversed(finer_cut), strict=True):
+        rows = shrunk_to(rows, level, kappa, level_cut)
     return rows.reshape(counts.shape)
+
+
+def _cut_levels(space: ContextSpace, survivors: NDArray[Any] | None, n_levels: int) -> list[NDArray[Any] | None]:
+    """Survivors at every level of `context_levels`, shapes (..., m, 1); no array where none is known of."""
+    if survivors is None or not survivors.any():
+        return [None] * n_levels
+    return [*context_levels(space, survivors[..., np.newaxis])]
 
 
 def require_kappa(kappa: float) -> None:

@@ -13,7 +13,6 @@ from tracebridge.chain.expanded.context_rows import (
     shrunk_rows,
     start_counts,
     survivor_counts,
-    with_survivors,
 )
 from tracebridge.chain.expanded.model import ExpandedModel
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
@@ -90,7 +89,8 @@ def estimate(paths: RunPaths, form: ModelForm, kappa: float = 1.0, seed: int = 0
     """Fit the parameters of a form to runs.
 
     The start is as observed. Rows are posterior means, see `shrunk_rows`; with hidden phases they maximise a penalised
-    likelihood, see `fit_phases`.
+    likelihood, see `fit_phases`. Runs that were cut are known to have gone on after their last step, but in a form
+    without contexts and phases, which is a first-order fit.
 
     Args:
         paths: under their censoring policy. form: with the bins of its clock chosen, and one class of tasks: classes
@@ -145,9 +145,9 @@ def estimate_stack(
             raise UsageError("phases of many corpora are refitted from a model: pass it as warm")
         start, rows, advance = em_stack(paths, corpora, b, form, kappa, warm, iterations)
     else:
-        survivors = survivor_counts(space, paths, corpora, b)
-        counts = with_survivors(space, context_counts(space, paths, corpora, b), survivors, kappa)
-        rows = shrunk_rows(space, counts, kappa)[:, np.newaxis]
+        # A form without contexts is a first-order fit, in which the last step of a run that was cut counts for nothing.
+        cut = survivor_counts(space, paths, corpora, b) if form.has_context else None
+        rows = shrunk_rows(space, context_counts(space, paths, corpora, b), kappa, survivors=cut)[:, np.newaxis]
         start = (starts / totals[:, np.newaxis, np.newaxis])[:, :, np.newaxis]
         advance = np.ones((b, 1, space.n_states, 1))
     return ModelStack(form=space.form, states=paths.states, groups=groups, start=start, rows=rows, advance=advance)

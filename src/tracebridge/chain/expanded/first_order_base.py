@@ -42,6 +42,13 @@ def runs_of_base(base: ChainFit, paths: RunPaths) -> RunPaths:
 
 def require_expandable(base: ChainFit) -> None:
     """Raise UsageError for a first-order fit with options that richer chains do not have, saying what to do."""
+    ended = base.counts.success.n_runs + base.counts.failure.n_runs
+    if base.prior == "none" and base.policy != "failure" and not ended:
+        raise UsageError(
+            "no run was seen to end, and a chain that remembers more than its state has a prior, which alone would "
+            "decide how runs end: count censored runs as failures (--censored failure, without --prior), or fit the "
+            "model first-order"
+        )
     reasons = [
         (base.weighted is not None, "weights of runs", "--weight"),
         (base.prior != "mass-one", f"the prior {base.prior}: the rows of categories have prior mass-one", "--prior"),

@@ -34,6 +34,7 @@ from tracebridge.chain.expanded.path_document import (
     paths_to_dict,
 )
 from tracebridge.chain.expanded.structure import ExpandedStructure
+from tracebridge.chain.expanded.thin_contexts import thin_context_note
 from tracebridge.chain.fit import ChainFit
 from tracebridge.errors import (
     InputError,
@@ -130,7 +131,8 @@ class ExpandedFit:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about this fit, one sentence each."""
-        return (*self.remarks, *self.base.notes)
+        thin = None if self.paths is None else thin_context_note(self.paths, self.form)
+        return (*self.remarks, *([] if thin is None else [thin]), *self.base.notes)
 
     # ------------------------------------------------------------ documents
 

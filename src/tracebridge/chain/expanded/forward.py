@@ -16,6 +16,7 @@ import numpy as np
 
 from tracebridge.chain.expanded.kernels import Kernel, kernel
 from tracebridge.chain.expanded.model import tilted
+from tracebridge.chain.expanded.pieces import enter_pieces
 from tracebridge.chain.expanded.side_by_side import ObservedBatch, observed_batches
 from tracebridge.chain.expanded.workspace import Workspace
 from tracebridge.errors import ModelError
@@ -42,7 +43,8 @@ _BATCH_CELLS = 2**19
 def log_likelihood(model: ExpandedModel, paths: RunPaths, *, given_first: bool = False) -> Floats:
     """The log-probability of what was seen of each run, shape (n_runs,); -inf for an impossible run.
 
-    What follows the last step of a censored run was not seen; a censored run without a step has log-probability zero.
+    A censored run is known to have gone on after its last step, and not where to; one without a step has
+    log-probability zero.
 
     Args:
         given_first: given the group and the first step, or the end of a run without a step.
@@ -129,9 +131,11 @@ def forward(kernel: Kernel, batch: ObservedBatch, first: Floats, workspace: Work
         return phases, onward, onward[0]
     phases, onward = (workspace.array(name, n_phases, n_steps) for name in ("phases", "onward"))
     scale = workspace.array("scale", n_steps)
-    here = slice(0, first.shape[1])
-    phases[:, here] = first
-    with np.errstate(invalid="ignore"):
+    phases[:, batch.layout.firsts] = first
+    here = slice(0, len(batch.layout.run_of_piece))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if len(batch.layout.following):
+            enter_pieces(batch.layout, kernel, phases)
         for before, going_on, here in batch.layout.advances():
             onward[:, before] = kernel.onward(phases[:, before], before)
             np.add.reduce(onward[:, before], axis=0, out=scale[before])

@@ -1,8 +1,8 @@
 """What phases do in one step of a batch of runs: the probability of what followed and of the phase after it.
 
-``K_s[z, z'] = A[z, g_s, c_s, x_s] * B[z, c_s, z']`` for each step s; A is replaced by one where what followed was not
-seen. Left to right, K has two diagonals, and only these are held and multiplied; in any order, the changes of phase are
-looked up for the steps of one time at a time.
+``K_s[z, z'] = A[z, g_s, c_s, x_s] * B[z, c_s, z']`` for each step s. Where a run was cut, A is summed over all
+categories x: it is known that the run went on, and not where to. Left to right, K has two diagonals, and only these are
+held and multiplied; in any order, the changes of phase are looked up for the steps of one time at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kernel(Protocol):
     """One matrix K over Z phases for each of the S steps of a batch: from the phase at the step to the one after it."""
 
     def onward(self, weights: Floats, steps: slice) -> Floats:
-        """Weights of phases at these n steps, shape (Z, n), times their K: weights of the phases after them."""
+        """Weights of phases at these n steps, shape (..., Z, n), times their K: weights of the phases after them."""
 
     def reversed(self, phases: Floats, onward: Floats, workspace: Workspace) -> Backward:
         """From the phase after each step to the one at it, given the probabilities of the phases at the steps.
@@ -49,7 +49,7 @@ class Backward(Protocol):
     """Shares by Bayes' rule: of the phase at a step given the one after it, ``phases[z] * K[z, z'] / onward[z']``."""
 
     def back(self, after: Floats, steps: slice) -> Floats:
-        """Probabilities of the phase at these n steps from those after them, shape (Z, n)."""
+        """Probabilities of the phase at these n steps from those after them, shape (..., Z, n)."""
 
     def changes(self, after: Floats, leaving: Codes, cells: int) -> Floats:
         """Expected numbers of changes of phase by cell, shape (Z, Z, cells), and at ``[z, z]`` of none.
@@ -70,7 +70,7 @@ class LeftToRight:
     def onward(self, weights: Floats, steps: slice) -> Floats:
         """See `Kernel.onward`."""
         result = weights * self.stay[:, steps]
-        result[1:] += weights[:-1] * self.move[:, steps]
+        result[..., 1:, :] += weights[..., :-1, :] * self.move[:, steps]
         return result
 
     def reversed(self, phases: Floats, onward: Floats, workspace: Workspace) -> LeftToRightBackward:
@@ -93,7 +93,7 @@ class LeftToRightBackward:
     def back(self, after: Floats, steps: slice) -> Floats:
         """See `Backward.back`."""
         result = after * self.stay[:, steps]
-        result[:-1] += after[1:] * self.move[:, steps]
+        result[..., :-1, :] += after[..., 1:, :] * self.move[:, steps]
         return result
 
     def changes(self, after: Floats, leaving: Codes, cells: int) -> Floats:
@@ -112,7 +112,7 @@ class Full:
     """A phase goes anywhere.
 
     Attributes:
-        followed: A of what followed each step, shape (Z, S).
+        followed: A of what is known to have followed each step, shape (Z, S).
         moves: B by corpus and category, shape (Z, Z, cells). leaving: the cell of each step, shape (S,).
     """
 
@@ -123,8 +123,8 @@ class Full:
     def onward(self, weights: Floats, steps: slice) -> Floats:
         """See `Kernel.onward`."""
         moves = self.moves.take(self.leaving[steps], axis=2, mode="clip")
-        moves *= (weights * self.followed[:, steps])[:, np.newaxis]
-        result: Floats = np.add.reduce(moves, axis=0)
+        weights = weights * self.followed[:, steps]
+        result: Floats = np.einsum("...yn,yzn->...zn", weights, moves)
         return result
 
     def reversed(self, phases: Floats, onward: Floats, workspace: Workspace) -> FullBackward:
@@ -144,8 +144,7 @@ class FullBackward:
     def back(self, after: Floats, steps: slice) -> Floats:
         """See `Backward.back`."""
         moves = self.kernel.moves.take(self.kernel.leaving[steps], axis=2, mode="clip")
-        moves *= after / self.divisor[:, steps]
-        result: Floats = np.add.reduce(moves, axis=1)
+        result: Floats = np.einsum("...zn,yzn->...yn", after / self.divisor[:, steps], moves)
         result *= self.weights[:, steps]
         return result
 
@@ -175,9 +174,12 @@ def kernel(
         ModelError: if phases that go left to right do anything else.
     """
     n_phases, n_steps = form.phases, len(batch.event)
+    n_next = rows.shape[-1]
+    tables = np.moveaxis(rows[batch.corpora], 1, 0).reshape(n_phases, -1)
     followed = workspace.array("followed", n_phases, n_steps)
-    _look_up(np.moveaxis(rows[batch.corpora], 1, 0).reshape(n_phases, -1), batch.event, followed)
-    followed[:, batch.unseen] = 1
+    _look_up(tables, batch.event, followed)
+    cut_rows = tables.reshape(n_phases, -1, n_next)[:, batch.event[batch.cut] // n_next]
+    followed[:, batch.cut] = cut_rows[..., :-2].sum(axis=-1)
     # From (corpus, z, category, z') to (z, z', corpus and category).
     moves = np.ascontiguousarray(np.moveaxis(advance[batch.corpora], (1, 3), (0, 1)))
     moves = moves.reshape(n_phases, n_phases, moves[0, 0].size)

@@ -3,7 +3,8 @@
 Dirichlet priors, whose logarithms are added to the log-likelihood: of the row of a category in a phase around the
 category's row over all phases, with mass kappa; of the change of phase, symmetric over the changes that are allowed,
 with mass one; and, where runs may start in any phase, of the first phase given group and category, symmetric with mass
-one. The row of a context is shrunk to the same phase's row in the coarser context, as `shrunk_rows` does.
+one. The row of a context is shrunk to the same phase's row in the coarser context, as `shrunk_rows` does. That a run
+which was cut went on is part of the likelihood, as the probability of its last step's row to end no run.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def maximised(space: ContextSpace, counts: PhaseCounts, observed_starts: Floats,
         start[:, :, 0, -2:] = observed_starts[..., -2:]
     else:
         start[:, :, 0] = observed_starts
-    rows = shrunk_rows(space, counts.rows, kappa, over_phases=True)
+    rows = shrunk_rows(space, counts.rows, kappa, survivors=counts.survivors, over_phases=True)
     return Probabilities(start=start, rows=rows, advance=advance)
 
 
@@ -71,7 +72,7 @@ def log_priors(space: ContextSpace, counts: PhaseCounts, found: Probabilities, k
     the ends of runs with less mass than this says.)
     """
     form = space.form
-    parents = _parents(space, counts.rows, kappa)
+    parents = _parents(space, counts.rows, counts.survivors, kappa)
     result: Floats = kappa * (parents * np.log(found.rows / parents)).sum(axis=(1, 2, 3, 4))
     allowed = allowed_changes(form)
     prior = _PHASE_MASS * allowed / allowed.sum(axis=1, keepdims=True)
@@ -93,12 +94,16 @@ def allowed_changes(form: ModelForm) -> Floats:
     return np.eye(form.phases) + np.eye(form.phases, k=1)
 
 
-def _parents(space: ContextSpace, counts: Floats, kappa: float) -> Floats:
+def _parents(space: ContextSpace, counts: Floats, survivors: Floats, kappa: float) -> Floats:
     """The rows that those of each category in each phase and context are shrunk to; they broadcast to ``counts``."""
     coarser = space.coarser()
     if coarser is None:
-        return category_rows(counts.sum(axis=1, keepdims=True))
+        return category_rows(counts.sum(axis=1, keepdims=True), survivors.sum(axis=1, keepdims=True)[..., np.newaxis])
     if coarser.size == space.size:
-        return _parents(coarser, counts, kappa)
-    coarse = context_levels(space, counts)[1].reshape(*counts.shape[:2], coarser.size, *counts.shape[-2:])
-    return shrunk_rows(coarser, coarse, kappa, over_phases=True)[:, :, space.coarse_codes(coarser)]
+        return _parents(coarser, counts, survivors, kappa)
+    coarse, coarse_cut = (
+        context_levels(space, values)[1].reshape(*values.shape[:2], coarser.size, *values.shape[-2:])
+        for values in (counts, survivors[..., np.newaxis])
+    )
+    rows = shrunk_rows(coarser, coarse, kappa, survivors=coarse_cut[..., 0], over_phases=True)
+    return rows[:, :, space.coarse_codes(coarser)]

@@ -1,9 +1,10 @@
 """Hidden phases fitted to runs: penalised maximum likelihood by expectation maximisation.
 
-What is maximised is the log-likelihood plus the logarithms of the priors that `maximised` states. The category's row
-over all phases comes from what was seen alone, so that for forms without contexts the priors are fixed and no iteration
-lowers this objective (Dempster, Laird and Rubin, 1977). With contexts, the coarser rows that rows are shrunk to move
-with the iterations, and the objective, though it settles, need not rise in each of them.
+What is maximised is the log-likelihood plus the logarithms of the priors that `maximised` states. A run that was cut
+is known to have gone on after its last step, and counts with the probability of that. The category's row over all
+phases comes from what is known of all runs, whatever their phases, so that for forms without contexts the priors are
+fixed and no iteration lowers this objective (Dempster, Laird and Rubin, 1977). With contexts, the coarser rows that
+rows are shrunk to move with the iterations, and the objective, though it settles, need not rise in each of them.
 """
 
 from __future__ import annotations
@@ -269,7 +270,8 @@ def _counts_of_split(space: ContextSpace, paths: RunPaths, phases: Codes) -> Pha
     contexts = space.of_paths(paths.codes, paths.offsets, paths.groups if grouped else None)
     following = paths.following
     seen, inside = following < m + 2, np.flatnonzero(following < m)
-    event = ((phases * n_contexts + contexts) * m + paths.codes) * (m + 2) + following
+    row = (phases * n_contexts + contexts) * m + paths.codes
+    event = row * (m + 2) + following
     after = phases[inside + 1]
     if form.phase_kind == "left-to-right":
         after = np.minimum(after, phases[inside] + 1)
@@ -280,9 +282,12 @@ def _counts_of_split(space: ContextSpace, paths: RunPaths, phases: Codes) -> Pha
     shapes = (
         (first, (1, n_groups, n_phases, m)),
         (event[seen], (1, n_phases, n_contexts, m, m + 2)),
+        (row[~seen], (1, n_phases, n_contexts, m)),
         (change, (1, n_phases, m, n_phases)),
     )
-    starts, rows, changes = (
+    starts, rows, survivors, changes = (
         np.bincount(key, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64) for key, shape in shapes
     )
-    return PhaseCounts(starts=starts, rows=rows, changes=changes, log_likelihood=np.full(1, -np.inf))
+    return PhaseCounts(
+        starts=starts, rows=rows, survivors=survivors, changes=changes, log_likelihood=np.full(1, -np.inf)
+    )

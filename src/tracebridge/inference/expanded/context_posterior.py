@@ -23,10 +23,10 @@ import numpy as np
 from tracebridge.chain.expanded.context_rows import (
     context_counts,
     context_levels,
+    given_survivors,
     shrunk_to,
     start_counts,
     survivor_counts,
-    with_survivors,
 )
 from tracebridge.errors import UsageError
 from tracebridge.inference.expanded.parameter_draws import ParameterDraws
@@ -53,7 +53,8 @@ class ContextPosterior:
 
     Attributes:
         space: C contexts over m categories. kappa: mass of the prior around the row of the coarser context.
-        counts: of what followed, shape (C, m, m + 2). survivors: of runs that were cut, shape (C, m).
+        counts: of what followed, shape (C, m, m + 2).
+        survivors: of runs that were cut, shape (C, m); zeros without contexts, as in a first-order fit.
         starts: runs by group and first category or end, (G, m + 2).
 
     Raises:
@@ -77,7 +78,7 @@ class ContextPosterior:
             space=space,
             kappa=kappa,
             counts=context_counts(space, paths)[0],
-            survivors=survivor_counts(space, paths)[0],
+            survivors=survivor_counts(space, paths)[0] * space.form.has_context,
             starts=start_counts(space, paths)[0],
         )
 
@@ -99,15 +100,15 @@ class ContextPosterior:
 
     def _rows(self, draws: int, rng: np.random.Generator) -> Floats:
         gammas = np.exp(_log_gammas_of_counts(self.counts, draws, rng))
-        if self.survivors.any():
-            cut = np.exp(_log_gammas_of_counts(self.survivors, draws, rng))
-            gammas = with_survivors(self.space, gammas, cut, self.kappa)
+        cut = np.exp(_log_gammas_of_counts(self.survivors, draws, rng))[..., np.newaxis]
         *finer, coarsest = context_levels(self.space, gammas)
+        *finer_cut, coarsest_cut = context_levels(self.space, cut)
         prior = np.full(coarsest.shape, 1 / coarsest.shape[-1])
         with np.errstate(divide="ignore"):  # what was never counted has a logarithm, too
-            rows = _shares(np.logaddexp(np.log(coarsest), log_gammas(prior, rng)))
-        for level in reversed(finer):
-            rows = shrunk_to(rows, level, self.kappa)
+            logs = np.logaddexp(np.log(coarsest), log_gammas(prior, rng))
+        rows = given_survivors(_shares(logs), np.exp(logs).sum(axis=-1, keepdims=True), coarsest_cut)
+        for level, level_cut in zip(reversed(finer), reversed(finer_cut), strict=True):
+            rows = shrunk_to(rows, level, self.kappa, level_cut)
         return rows.reshape(draws, *self.counts.shape)
 
 

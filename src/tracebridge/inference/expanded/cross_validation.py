@@ -1,9 +1,10 @@
 """How well forms of chains foretell runs that they were not fitted to: cross-validation over whole tasks.
 
 A score of the path is the log-probability of what follows each step of a held-out run, given its group and its first
-step, so that forms with and without a group are on one scale; a score of timing, that of its length and outcome. Runs
-of a task are held out together (Stone 1974 on the method; Roberts et al., Ecography 40, 2017, on blocks), and standard
-errors are over tasks, or over runs where tasks are not known.
+step, so that forms with and without a group are on one scale; a score of timing, that of its length and outcome. For
+both, a run that was cut is known to have gone on after its last step. Runs of a task are held out together (Stone 1974
+on the method; Roberts et al., Ecography 40, 2017, on blocks), and standard errors are over tasks, or over runs where
+tasks are not known.
 """
 
 from __future__ import annotations
@@ -209,17 +210,17 @@ def _context_scores(fitted: RunPaths, judged: RunPaths, form: ModelForm, kappas:
     """Scores of paths and of timing for each kappa, (2, kappas, runs); no forward pass is needed without phases."""
     space = space_of(fitted, form)
     m = space.n_states
+    row = space.of_paths(judged.codes, judged.offsets, judged.groups) * m + judged.codes
     following = judged.following
-    seen = following < m + 2
-    cells = ((space.of_paths(judged.codes, judged.offsets, judged.groups) * m + judged.codes) * (m + 2) + following)[
-        seen
-    ]
-    runs = np.repeat(np.arange(judged.n_runs), judged.lengths)[seen]
+    seen, cut = np.flatnonzero(following < m + 2), np.flatnonzero(following == m + 2)
+    known = np.empty(judged.n_steps)
+    runs = np.repeat(np.arange(judged.n_runs), judged.lengths)
     found = np.empty((2, len(kappas), judged.n_runs))
     for i, kappa in enumerate(kappas):
         model = estimate(fitted, form, kappa)
-        steps = np.log(model.rows.ravel()[cells])
-        found[0, i] = np.bincount(runs, weights=steps, minlength=judged.n_runs)
+        rows = model.rows.reshape(-1, m + 2)
+        known[seen], known[cut] = rows[row[seen], following[seen]], rows[row[cut], :m].sum(axis=1)
+        found[0, i] = np.bincount(runs, weights=np.log(known), minlength=judged.n_runs)
         found[1, i] = timing_scores(model, judged)
     return found
 

@@ -15,8 +15,6 @@ from tracebridge.inference.expanded.clock_bins import with_bins
 from tracebridge.inference.expanded.cross_validation import FOLDS, KAPPAS, ModelChoice, choose_model, cross_validate
 from tracebridge.inference.expanded.task_classes import with_classes
 from tracebridge.states.model_form import ClockFamily, ModelForm
-from tracebridge.states.run_paths import CENSORED
-from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
 #: The clock and kappa of a corpus with too few tasks or runs for cross-validation.
 _DEFAULT_CLOCK: ClockFamily = "log"
 _DEFAULT_KAPPA = 1.0
-
-#: From this share of cut runs on their bias is spoken of.
-_MANY_CUT = 0.02
 
 
 def fit_model(
@@ -62,25 +57,11 @@ def fit_model(
         choice = choose_model(paths, form, kappas=kappas, seed=seed, progress=progress)
         remarks.append(_remark(choice, form, paths, seed))
         form, chosen = choice.form, choice.kappa
-    remarks += _cut_remark(form, paths)
     progress(f"fitting {form}")
     model = estimate(paths, replace(form, classes=1), chosen, seed)
     if form.classes > 1:
         model = with_classes(model, paths, form.classes)
     return fit_expanded(base, paths, form, kappa=chosen, seed=seed, model=model, remarks=remarks)
-
-
-def _cut_remark(form: ModelForm, paths: RunPaths) -> list[str]:
-    """What hidden phases make of runs that were cut."""
-    cut = int(((paths.outcomes == CENSORED) & (paths.lengths > 0)).sum())
-    if cut < _MANY_CUT * paths.n_runs or form.phases == 1:
-        return []
-    remark = (
-        f"{cut} of {counted(paths.n_runs, 'run')} were cut: for hidden phases what followed their last step counts for "
-        "nothing, so that too many runs end at the steps where runs are cut, most of all at a step cap; compare the "
-        "observed curve, and rest nothing on R(d) from there on, or take a clock, which knows that such runs went on"
-    )
-    return [remark]
 
 
 def _remark(choice: ModelChoice, asked: ModelForm, paths: RunPaths, seed: int) -> str:

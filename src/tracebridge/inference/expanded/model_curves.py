@@ -1,7 +1,8 @@
 """When runs of an expanded chain have ended, by a recursion over what a state remembers, for many chains side by side.
 
 The number of earlier steps is the same for all runs at a time, so that a clock costs nothing here: the recursion goes
-over (group, phase, stay, previous, category), and the bin follows from the time.
+over (group, phase, stay, previous, category), and the bin follows from the time. Where a state remembers neither its
+stay nor its predecessor, one step is one product with a matrix of its bin.
 """
 
 from __future__ import annotations
@@ -31,12 +32,38 @@ def end_curves(space: ContextSpace, start: Floats, rows: Floats, advance: Floats
     """
     b = len(start)
     groups, _, levels, previous = space.shape
-    width = groups * rows.shape[1] * levels * previous * space.n_states * (space.n_states + 2)
-    together = max(1, _SLICE // width)
+    cells = rows.shape[1] * levels * previous * space.n_states
+    width, matrix = groups * cells * (space.n_states + 2), groups * cells * (cells + 2)
+    in_products = levels * previous == 1 and matrix <= _SLICE
+    together = max(1, _SLICE // (matrix if in_products else width))
     curves = np.empty((b, 2, longest + 1))
     for first in range(0, b, together):
         part = slice(first, first + together)
-        curves[part] = _curves(space, start[part], rows[part], advance[part], longest)
+        found = _curves_in_products if in_products else _curves
+        curves[part] = found(space, start[part], rows[part], advance[part], longest)
+    return curves
+
+
+def _curves_in_products(space: ContextSpace, start: Floats, rows: Floats, advance: Floats, longest: int) -> Floats:
+    """For states that remember a group, a clock and a phase alone."""
+    b, phases = rows.shape[:2]
+    m, (groups, bins, _, _) = space.n_states, space.shape
+    cells = phases * m
+    rows = rows.reshape(b, phases, groups, bins, m, m + 2)
+    now = start[..., :m].reshape(b, groups, 1, cells)
+    curves = np.empty((b, 2, longest + 1))
+    curves[..., 0] = start[..., m:].sum(axis=(1, 2))
+    bin_at = space.bin_of(np.arange(longest)).tolist()
+    step = np.empty((b, groups, cells, cells + 2))
+    for d, of_bin in enumerate(bin_at):
+        if d == 0 or of_bin != bin_at[d - 1]:
+            own = rows[:, :, :, of_bin]
+            onward = np.einsum("bzgcx,bzcy->bgzcyx", own[..., :m], advance)
+            step[..., :cells] = onward.reshape(b, groups, cells, cells)
+            step[..., cells:] = own[..., m:].swapaxes(1, 2).reshape(b, groups, cells, 2)
+        after = now @ step
+        now = after[..., :cells]
+        np.add(curves[..., d], after[..., 0, cells:].sum(axis=1), out=curves[..., d + 1])
     return curves
 
 
