@@ -216,6 +216,19 @@ class TestCopies:
         assert change.by["c [previous a]"] > 0
         assert "c [previous b]" not in change.by
 
+    @pytest.mark.parametrize(
+        ("name", "text", "category"),
+        [
+            ("order2", "a:0.5->c [previous b]", "c"),  # the step before would have been a
+            ("phases:2", "a [phase 1]:0.5->b [phase 0]", "b"),  # phases are passed from left to right
+        ],
+    )
+    def test_a_copy_that_memory_never_leads_to_is_refused(self, name, text, category):
+        model = random_model(name, seed=2)
+        chain = ExpandedStructure.of_model(model).chain(model)
+        with pytest.raises(ModelError, match=f"remembers another past; name the category, '{category}'"):
+            row_changes(chain, [parse_redirection(text, chain)])
+
     def test_what_cannot_be_placed_is_refused(self):
         model = random_model("phases:2", seed=3)
         rows = np.array(model.rows)

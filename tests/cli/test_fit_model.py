@@ -105,7 +105,10 @@ def test_the_verbs_read_it(here, capsys):
     for _ in range(4):
         chance = np.where(chain.labels["success"], 1, np.where(allowed, chain.transitions @ chance, 0))
     assert soon == pytest.approx(chain.initial @ chance)
-    assert run(["sample", "chain.json", "-n", "3"]) == 0
+    capsys.readouterr()
+    assert run(["sample", "chain.json", "-n", "3", "--trials", "2"]) == 0
+    drawn = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(run_["task_id"], run_["trial"]) for run_ in drawn] == [("task-0", "0"), ("task-0", "1"), ("task-1", "0")]
     assert run(["export", "chain.json", "--to", "json", "-o", "out"]) == 0
     assert run(["whatif", "chain.json", "--json"]) == 0
 
@@ -126,13 +129,27 @@ def test_a_large_matrix_is_not_shown(here, capsys):
         (["--model", "order2", "--support", "observed"], 2, "leave --support out"),
         (["--model", "order2", "--start", "smoothed"], 2, "leave --start out"),
         (["--model", "order2", "--profile", "paper"], 2, "prior laplace"),
-        (["--model", "group:colour"], 2, "no run has a value of 'colour'"),
+        (["--model", "group:colour"], 3, "no run has a value of 'colour'"),
+        (["--model", "classes:2"], 3, "2 classes of tasks need a task with 3 completed trials or more"),
     ],
 )
 def test_what_cannot_be_done_is_said(here, capsys, options, code, message):
     assert fit(*options) == code
     assert message in capsys.readouterr().err
     assert not Path("chain.json").exists()
+
+
+def test_runs_that_were_all_cut_have_one_way(here, capsys):
+    """Without a prior a richer chain cannot be fitted, and with one the prior would decide alone."""
+    text = Path("runs.csv").read_text().replace(",success,", ",censored,").replace(",failure,", ",censored,")
+    Path("runs.csv").write_text(text)
+    for options in (["--prior", "none"], []):
+        assert fit("--model", "order2", *options) in (2, 3)
+        said = capsys.readouterr().err
+        assert "seen to end" in said
+        assert "--censored failure" in said
+    assert fit("--model", "order2", "--censored", "failure") == 0
+    assert read_expanded_fit("chain.json").chain.n_states > 3
 
 
 def test_a_changed_document_is_refused(here, capsys):

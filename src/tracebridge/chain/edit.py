@@ -125,10 +125,12 @@ def row_changes(chain: MarkovChain, redirections: Iterable[Redirection]) -> tupl
 
     Raises:
         ModelError: for a name that is no state or category, an absorbing state, shares of one transition that exceed 1
-            together, or a copy that never goes to the target category, so that it is not known to which copy it would.
+            together, a copy that never goes to the target category, so that it is not known to which copy it would, or
+            a target copy that a step from there would not lead to, because it remembers another past.
         UsageError: for a share outside 0..1.
     """
     copies = {name: positions.tolist() for name, positions in category_copies(chain).items()}
+    remembering = {position: name for name, positions in copies.items() for position in positions}
     taken: dict[int, dict[int, Fraction]] = {}
     changes: dict[int, dict[int, Fraction]] = {}
     for redirection in redirections:
@@ -145,6 +147,8 @@ def row_changes(chain: MarkovChain, redirections: Iterable[Redirection]) -> tupl
             if not losing:
                 continue
             found = True
+            if targets[0] in remembering and targets[0] not in row and redirection.target not in copies:
+                raise ModelError(_never_leads(redirection, chain.states[i], remembering[targets[0]]))
             gaining = _arrivals(row, targets, redirection, chain.states[i])
             change, shares = changes.setdefault(i, {}), taken.setdefault(i, {})
             for successor, probability in losing.items():
@@ -174,6 +178,13 @@ def _members(chain: MarkovChain, copies: Mapping[str, list[int]], name: str) -> 
         return [chain.index(name)]
     except ModelError:
         raise ModelError(_no_state(name, [*copies, *chain.states])) from None
+
+
+def _never_leads(redirection: Redirection, state: str, category: str) -> str:
+    return (
+        f"{redirection}: no step leads from {state!r} to {redirection.target!r}, which remembers another past; name "
+        f"the category, {category!r}, and what is remembered goes on with the step"
+    )
 
 
 def _arrivals(

@@ -1,4 +1,4 @@
-"""A user's own words for the states of a fitted chain: propositions that hold in several of them, what a visit earns."""
+"""A user's own words for the states of a fitted chain: propositions that hold in several, what a visit earns."""
 
 from __future__ import annotations
 

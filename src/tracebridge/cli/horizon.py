@@ -78,7 +78,7 @@ def horizon(
 
     allowed = parse_decimal(gap, "--gap")
     reach = None if target is None else parse_decimal(target, "--target")
-    from tracebridge.inference.expanded.posterior import FitDraws, unseen_outcome
+    from tracebridge.inference.expanded.posterior import FitDraws
 
     read = read_model(model, constants=parse_constants(constants))
     with progress_line() as progress:
@@ -87,7 +87,7 @@ def horizon(
         sampled, missing, source = None, None, None
         if read.fitted is None:
             missing = "this model has no counts: they need a chain.json that was fitted to traces"
-        elif draws and not (missing := unseen_outcome(read.fitted)):
+        elif draws:
             progress(f"drawing {counted(draws, 'chain')} from the posterior")
             source = FitDraws.of_fit(read.fitted)
             sampled = SampledIntervals.of(read.fitted, found, allowed, reach, draws, seed)

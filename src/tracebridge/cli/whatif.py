@@ -49,6 +49,7 @@ def whatif(
     budget: int,
     properties: str | None,
     engines: tuple[str, ...],
+    prism: str | None,
     exact: bool,
     constants: tuple[str, ...],
     time_limit: float | None,
@@ -86,7 +87,9 @@ def whatif(
     after = edited(model.chain, changes)
     checked: list[tuple[Agreement, Agreement]] = []
     if properties is not None:
-        checked = _checked(model, after, properties, engines, exact=exact, constants=constants, time_limit=time_limit)
+        checked = _checked(
+            model, after, properties, engines, prism=prism, exact=exact, constants=constants, time_limit=time_limit
+        )
     code = _exit_code(checked)
     if as_json:
         from tracebridge.checking.result import number_to_json
@@ -175,6 +178,7 @@ def _checked(
     properties: str,
     engines: tuple[str, ...],
     *,
+    prism: str | None,
     exact: bool,
     constants: tuple[str, ...],
     time_limit: float | None,
@@ -183,21 +187,21 @@ def _checked(
     from dataclasses import replace
 
     from tracebridge.agreement import compare
-    from tracebridge.checking import ENGINE_NAMES, CheckResult
+    from tracebridge.checking import CheckResult, default_engines
     from tracebridge.checking.models import model_for
     from tracebridge.checking.run import iter_check
     from tracebridge.pctl import read_properties
 
     file = read_properties(Path(properties) if properties != "-" else "-")
     values = parse_constants(constants)
-    names = engines or tuple(ENGINE_NAMES)
+    names = engines or default_engines(prism)
     found = []
     with progress_line() as progress:
         for chain in (model.chain, after):
             results: list[CheckResult] = []
-            fitting = model_for(replace(model, chain=chain), file)
+            fitting = model_for(replace(model, described=chain), file)
             for result in iter_check(
-                fitting, file, engines=names, exact=exact, constants=values, time_limit=time_limit
+                fitting, file, engines=names, exact=exact, constants=values, time_limit=time_limit, prism=prism
             ):
                 progress(f"{result.engine}: {result.property.name or result.property.text}")
                 results.append(result)

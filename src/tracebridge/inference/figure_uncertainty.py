@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
-from tracebridge.inference.expanded.posterior import FitDraws, unseen_outcome
+from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.intervals import Interval, equal_tailed
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.second_opinion import second_opinions
@@ -95,8 +95,6 @@ def figure_uncertainty(
         opinions = second_opinions(fit, _file_of(_TEXTS), runs=runs, resamples=resamples, seed=seed, level=level)
         for name, opinion in zip(_TEXTS, opinions, strict=True):
             found[name] = replace(found[name], others=opinion.intervals)
-    if unseen_outcome(fit):
-        return {**found, **{name: FigureUncertainty(posterior=None) for name in ("horizon", "median", "deviation")}}
     gap = horizon_interval(fit, float(horizon_gap), draws=draws, seed=seed, level=level, source=source)
     found["horizon"] = FigureUncertainty(posterior=gap)
     number = source.number(min(draws, TIME_DRAWS))

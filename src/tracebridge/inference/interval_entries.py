@@ -60,7 +60,7 @@ def interval_chain_of_fit(
     posterior = ChainPosterior.of_fit(fit)
     P = fit.chain.transitions
     sizes = np.diff(P.indptr)
-    uncertain = (posterior.concentrations > 0) & (np.repeat(sizes, sizes) > 1)
+    uncertain = uncertain_entries(posterior)
     tail = (1 - level) / 2 / _family_sizes(together, sizes, uncertain)
     ends = (
         _credible(posterior.concentrations, P, tail) if method == "credible" else _clopper_pearson(fit, posterior, tail)
@@ -77,6 +77,12 @@ def interval_chain_of_fit(
         labels=fit.chain.labels,
         rewards=fit.chain.rewards,
     )
+
+
+def uncertain_entries(posterior: ChainPosterior) -> NDArray[np.bool_]:
+    """The transitions with an interval, shape (entries,): not in an absorbing state, and not alone in their row."""
+    sizes = np.diff(posterior.chain.transitions.indptr)
+    return np.asarray((posterior.concentrations > 0) & (np.repeat(sizes, sizes) > 1))
 
 
 def _family_sizes(together: Family, sizes: NDArray[np.int64], uncertain: NDArray[np.bool_]) -> Floats:

@@ -27,7 +27,7 @@ from tracebridge.closedform.sensitivity import mean_time_gradient, reliability_g
 from tracebridge.errors import EngineError, UsageError
 from tracebridge.inference.batched_evaluation import TIE
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES, Bootstrap, Unit, unsmoothed_chain
-from tracebridge.inference.expanded.posterior import resampled_otherwise, runs_of, unseen_outcome
+from tracebridge.inference.expanded.posterior import no_draws, resampled_otherwise, runs_of
 from tracebridge.inference.expanded.resampling import Resamples
 from tracebridge.inference.few_units import few_units_text, resampled_interval
 from tracebridge.inference.intervals import Interval, normal, wilson
@@ -123,7 +123,10 @@ def second_opinions(
             notes.append(f'without a prior nothing is known of "{missing[0]}", which no run visits')
             opinions.append(SecondOpinion(property=property_, intervals=(), satisfied={}, notes=tuple(notes)))
             continue
-        for source, outcomes in drawn:
+        missing_draws = no_draws(fit, property_.formula)
+        if missing_draws and drawn:
+            notes.append(missing_draws)
+        for source, outcomes in () if missing_draws else drawn:
             outcome, estimate = outcomes[place[id(property_)]], estimates[place[id(property_)]]
             if isinstance(outcome, EngineError):
                 notes.append(f"{source.method}: {outcome}")
@@ -171,8 +174,6 @@ def _resampled(
 ) -> Iterator[_Resampled]:
     """Methods of resampling."""
     if isinstance(fit, ExpandedFit):
-        if unseen_outcome(fit):
-            return
         paths = runs_of(fit)
         for source in resampled_otherwise(fit):
             number = source.number(resamples)

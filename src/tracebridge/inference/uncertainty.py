@@ -24,7 +24,7 @@ from tracebridge.checking.run import require_fit, resolve_for
 from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.errors import EngineError, Location, Problem, PropertyError, UsageError
 from tracebridge.inference.batched_evaluation import TIE, PropertyDraws, evaluate_draws, one_by_one
-from tracebridge.inference.expanded.posterior import FitDraws, unseen_outcome
+from tracebridge.inference.expanded.posterior import FitDraws, no_draws
 from tracebridge.inference.intervals import Interval, equal_tailed
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.pctl import fold_steps, parse_properties, read_properties
@@ -156,9 +156,10 @@ def property_uncertainty(
         raise UsageError(f"a level that decides is at least 0.5 and below 1, not {level!r}")
     resolved = resolved_properties(fit, properties, constants)
     known = {} if known is None else known
+    for each in resolved:
+        if missing := no_draws(fit, each.formula):
+            known[each.formula] = EngineError(missing), EngineError(missing)
     new = [each for each in resolved if each.formula not in known]
-    if missing := unseen_outcome(fit):
-        return [summarised(each, *[EngineError(missing)] * 2, level=level, seed=seed, method="") for each in resolved]
     source = source or FitDraws.of_fit(fit)
     number = source.number(draws)
     outcomes = draw_properties(new, source.draws(number, seed), number)

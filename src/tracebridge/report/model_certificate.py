@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from tracebridge.inference.expanded.ladder import SCOPES
@@ -13,7 +14,7 @@ from tracebridge.report.markdown import bullets, escape, printable, table
 
 if TYPE_CHECKING:
     from tracebridge.inference.expanded.certificate import ModelCertificate, ModelStatistic
-    from tracebridge.inference.expanded.ladder import Ladder
+    from tracebridge.inference.expanded.ladder import Ladder, Rung
     from tracebridge.inference.expanded.scope import Scope
 
 _VERDICTS = {
@@ -30,9 +31,16 @@ _LICENSES = {
 
 _COLUMNS = ("statistic", "p", "departure", "noise (95 %)", "seen from", "rests on")
 _RUNGS = ("model", "states", "parameters", "kappa", "gain, timing", "gain, path", "kept for", "remark")
+_NUMBERED = ("#", "model", "states", "params", "kappa", "gain, timing", "gain, path", "timing", "path")
 _TESTS = ("scope", "part", "model", "verdict", "p", "largest gap", "noise (95 %)")
-_LONGEST = 60
+_LONGEST_IN_COLUMN, _LONGEST_IN_TEXT = 34, 60
+_WIDTH = 116
 _GAINS = "Gains are of held-out log-likelihood over the first-order chain, nats a run, with their standard errors."
+_COUNTED = (
+    "States count success and failure. Kappa is the weight, in steps, that coarser pasts have in what follows a step "
+    "after a finer one: the larger, the smoother."
+)
+_KEPT = "kept: none foretells surely better; < 4: number 4 does; no > 1: it contains number 1 and foretells no better."
 
 
 def model_certificate_markdown(certificate: ModelCertificate) -> str:
@@ -64,11 +72,11 @@ def ladder_markdown(ladder: Ladder) -> str:
     """The ladder as Markdown without a heading of its own."""
     parts = [
         escape(_parts(ladder)),
-        _GAINS,
+        f"{_GAINS} {_COUNTED}",
         table(_RUNGS, [[*row] for row in _rung_rows(ladder)]),
         bullets(f"not fitted: {escape(name)}: {escape(reason)}" for name, reason in ladder.skipped),
         "Every certificate that was asked for, in order:",
-        table(_TESTS, _test_rows(ladder)),
+        table(_TESTS, _test_rows(ladder, _LONGEST_IN_TEXT)),
         bullets(escape(line) for line in ladder_outcome(ladder)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -76,10 +84,16 @@ def ladder_markdown(ladder: Ladder) -> str:
 
 def ladder_lines(ladder: Ladder) -> list[str]:
     """The ladder as lines of plain text."""
-    lines = [_parts(ladder), _GAINS, "", *aligned(_RUNGS, _rung_rows(ladder))]
+    lines = [_parts(ladder), _GAINS, _COUNTED, _KEPT, "", *aligned(_NUMBERED, _numbered_rows(ladder))]
     lines += [f"not fitted: {name}: {reason}" for name, reason in ladder.skipped]
-    lines += ["", "every certificate that was asked for, in order:", *aligned(_TESTS, _test_rows(ladder)), ""]
-    return [printable(line) for line in [*lines, *ladder_outcome(ladder)]]
+    lines += [
+        "",
+        "every certificate that was asked for, in order:",
+        *aligned(_TESTS, _test_rows(ladder, _LONGEST_IN_COLUMN)),
+        "",
+    ]
+    lines += ladder_outcome(ladder)
+    return [part for line in lines for part in (_wrapped(printable(line)) if len(line) > _WIDTH else [printable(line)])]
 
 
 def ladder_outcome(ladder: Ladder) -> Iterator[str]:
@@ -125,34 +139,62 @@ def _parts(ladder: Ladder) -> str:
 
 
 def _rung_rows(ladder: Ladder) -> list[list[str]]:
+    return [[*_figures(rung, rung.form), ", ".join(rung.kept) or "-", rung.remark] for rung in ladder.rungs]
+
+
+def _numbered_rows(ladder: Ladder) -> list[list[str]]:
+    """The same for a terminal: what a rung is beaten by is its number."""
+    number = {rung.name: str(i) for i, rung in enumerate(ladder.rungs, start=1)}
+    rows = []
+    for rung in ladder.rungs:
+        name = rung.form if len(rung.form) <= _LONGEST_IN_COLUMN else rung.name
+        rows.append(
+            [
+                number[rung.name],
+                *_figures(rung, _short(name, _LONGEST_IN_COLUMN)),
+                *(_standing(rung, scope, number) for scope in SCOPES),
+            ]
+        )
+    return rows
+
+
+def _figures(rung: Rung, name: str) -> list[str]:
     return [
-        [
-            _short(rung.form),
-            "too many" if rung.n_states is None else str(rung.n_states),
-            str(rung.n_parameters),
-            f"{rung.kappa:g}",
-            *(f"{rung.gains[scope]:+.2f} ({rung.errors[scope]:.2f})" for scope in SCOPES),
-            ", ".join(rung.kept) or "-",
-            rung.remark,
-        ]
-        for rung in ladder.rungs
+        name,
+        "too many" if rung.n_states is None else str(rung.n_states),
+        str(rung.n_parameters),
+        f"{rung.kappa:g}",
+        *(f"{rung.gains[scope]:+.2f} ({rung.errors[scope]:.2f})" for scope in SCOPES),
     ]
 
 
-def _test_rows(ladder: Ladder) -> list[list[str]]:
+def _standing(rung: Rung, scope: Scope, number: Mapping[str, str]) -> str:
+    if scope in rung.kept:
+        return "kept"
+    reason = rung.dismissed.get(scope)
+    if reason is None:
+        return "-"
+    return f"{'no >' if reason.contained else '<'} {number[reason.by]}"
+
+
+def _test_rows(ladder: Ladder, most: int) -> list[list[str]]:
     rows = []
     for test in ladder.tests:
         gap = test.certificate.timing.statistics[0]
         p = bare_p(test.certificate[test.scope].p, test.certificate.replicates)
         rows.append(
-            [test.scope, test.part, _short(test.form), test.verdict, p, f"{gap.effect:.3g}", f"{gap.noise:.3g}"]
+            [test.scope, test.part, _short(test.form, most), test.verdict, p, f"{gap.effect:.3g}", f"{gap.noise:.3g}"]
         )
     return rows
 
 
-def _short(form: str) -> str:
+def _short(form: str, most: int = _LONGEST_IN_TEXT) -> str:
     """The name of a form without a long list of bins."""
-    return form if len(form) <= _LONGEST else f"{form[: _LONGEST - 3]}..."
+    return form if len(form) <= most else f"{form[: most - 3]}..."
+
+
+def _wrapped(line: str) -> list[str]:
+    return wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _heading(certificate: ModelCertificate, scope: Scope) -> str:
@@ -169,9 +211,10 @@ def _said(certificate: ModelCertificate, scope: Scope) -> list[str]:
 def _tested(certificate: ModelCertificate) -> list[str]:
     runs = ", ".join(f"{count} {outcome}" for outcome, count in certificate.runs.items())
     states = "too many states to build" if certificate.n_states is None else f"{certificate.n_states} states"
+    kappa = f"kappa {certificate.kappa:g} (the weight of coarser pasts, in steps)"
     parts = [
         f"that runs are independent draws from one chain {certificate.form}",
-        f"{runs}; {states}, {certificate.n_parameters} parameters, kappa {certificate.kappa:g}",
+        f"{runs}; {states} with success and failure, {certificate.n_parameters} parameters, {kappa}",
         f"parametric bootstrap, refitted each time, {certificate.replicates} replicates, seed {certificate.seed}",
         f"p at level {certificate.level:g}",
     ]

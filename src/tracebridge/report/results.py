@@ -45,7 +45,11 @@ def assumption_notes(findings: Findings) -> list[str]:
         return [*assumptions, f"Nothing of this was tested: {certificate}."]
     if isinstance(certificate, ModelCertificate):
         verdicts = ", ".join(f"{scope} {standing.verdict}" for scope, standing in findings.standings.items())
-        return [*assumptions, f"The certificate tests what comes before the last two. Its verdicts: {verdicts}."]
+        told = (
+            f"The certificate tests the first of these, given the other two, which it does not test. Its verdicts: "
+            f"{verdicts}."
+        )
+        return [*assumptions, told]
     tested = "The certificate tests the first two"
     names = [each.covariate for each in certificate.covariates if each.p is not None]
     tested += f", and the third by whether runs differ by {', '.join(names)}" if names else "; the third is not tested"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from tracebridge.chain.expanded.estimation import estimate
 from tracebridge.chain.expanded.model import ExpandedModel
+from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.errors import NothingToCheckError
 from tracebridge.inference.expanded.ladder import LEAST_BLOCKS, MOST_CERTIFICATES, SCOPES, Ladder, climb
 from tracebridge.inference.expanded.simulation import ModelSimulation
@@ -104,3 +107,37 @@ def test_without_a_last_test_nothing_is_licensed() -> None:
     assert found.verdict == "none"
     assert found.mark == "chain not certified"
     assert standings("no replicates were asked for")["path"].mark == "chain not certified"
+
+
+def test_the_table_for_a_terminal_is_narrow_and_the_record_is_whole() -> None:
+    ladder = climbed()
+    wide = replace(
+        ladder.rungs[1],
+        form="order2+dwell4+clock:" + ",".join(map(str, range(0, 90, 3))),
+        n_states=123_456,
+        n_parameters=12_345,
+        gains={"timing": -123.456, "path": 12.345},
+        errors={"timing": 12.345, "path": 1.234},
+    )
+    lines = ladder_lines(replace(ladder, rungs=(ladder.rungs[0], wide, ladder.rungs[2])))
+    assert max(map(len, lines)) <= 120
+    assert any("Kappa is the weight" in line for line in lines)
+    header = next(i for i, line in enumerate(lines) if line.split()[:2] == ["#", "model"])
+    first, second, _ = (line.split() for line in lines[header + 1 : header + 4])
+    assert first[:2] == ["1", "first-order"]
+    assert first[-4:-2] == ["<", "2"]  # for timing; number 2 foretells better
+    assert second[:2] == ["2", "clock:0,3"]  # the name of the rung: its form is too long
+    recorded = ladder.to_dict()["rungs"][0]
+    assert recorded["dismissed"]["timing"]["by"] == "clock:0,3"
+    assert "clock:0,3 foretells better" in recorded["remark"]
+
+
+def test_states_are_counted_as_those_of_the_chain_that_is_written() -> None:
+    """Success and failure among them, and only what can be reached from where runs start."""
+    paths = drawn(clockwork(), 60, 1)
+    ladder = climb(paths, rungs=RUNGS, replicates=19, seed=2)
+    for rung in ladder.rungs:
+        chain = ExpandedStructure.of_model(estimate(paths, parse_model(rung.form)))
+        assert rung.n_states == chain.n_states
+    for test in ladder.tests:
+        assert test.certificate.n_states == next(rung.n_states for rung in ladder.rungs if rung.form == test.form)

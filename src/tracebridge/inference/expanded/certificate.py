@@ -91,7 +91,7 @@ class ModelCertificate:
 
     Attributes:
         form: its name; `parse_model` reads it. kappa: of the fit.
-        n_states: states of the expanded chain but success and failure; None if they are too many to build it.
+        n_states: states of the expanded chain, success and failure among them; None if they are too many to build it.
         n_parameters: free probabilities of successors that were seen; see `count_parameters`.
         n_transitions: of the part that the chain is fitted to.
         held_out: the chain was fitted to other runs than it was judged on.

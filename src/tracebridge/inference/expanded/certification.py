@@ -159,7 +159,7 @@ def count_parameters(paths: RunPaths, form: ModelForm) -> tuple[int, int]:
 
 def _expanded_states(model: ExpandedModel) -> int | None:
     try:
-        return ExpandedStructure.of_model(model).n_states - len(_ENDS)
+        return ExpandedStructure.of_model(model).n_states
     except FitError:  # too many to build the chain; what is tested needs no expansion
         return None
 

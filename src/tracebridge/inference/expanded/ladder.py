@@ -2,28 +2,30 @@
 
 Tasks are split in three parts. On the first half all rungs of a fixed list are compared by cross-validation: for
 timing, by how well they foretell the times and kinds of ends; for the path, by how well they foretell each step. For
-each scope those are kept that no rung of its family foretells better than by more than one standard error, and that
-foretell better than all rungs they contain. The kept ones with the fewest states are certified on the second part, at
-most four a scope, until one is not rejected; and that one is tested once more, on the third part. Climbing until
-something passes makes a false pass likelier, not less likely, so that the list is fixed, all that was tried is told,
-and the last test looks at runs that nothing was chosen by (Berk, Brown, Buja, Zhang and Zhao 2013, Annals of Statistics
-41, 802-837, on inference after selection).
+each scope those are kept that no rung of its family surely foretells better than, see
+`tracebridge.inference.expanded.selection`, and that foretell better than all rungs they contain. The kept ones with the
+fewest states are certified on the second part, at most four a scope, until one is not rejected; and that one is tested
+once more, on the third part. Climbing until something passes makes a false pass likelier, not less likely, so that the
+list is fixed, all that was tried is told, and the last test looks at runs that nothing was chosen by (Berk, Brown,
+Buja, Zhang and Zhao 2013, Annals of Statistics 41, 802-837, on inference after selection).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracebridge.chain.expanded.context_rows import start_counts
 from tracebridge.chain.expanded.estimation import space_of
 from tracebridge.chain.expanded.structure import ExpandedStructure
 from tracebridge.errors import FitError, NothingToCheckError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model, count_parameters
 from tracebridge.inference.expanded.clock_bins import clock_bins
 from tracebridge.inference.expanded.cross_validation import HeldOutScore, choose_model
+from tracebridge.inference.expanded.selection import Candidate, Dismissal, why_dismissed
 from tracebridge.states.model_form import ClockFamily, ModelForm, parse_model
 
 if TYPE_CHECKING:
@@ -66,12 +68,12 @@ class Rung:
 
     Attributes:
         name: as it is in the list. form: with the bins of its clock. kappa: of its rows.
-        n_states: expanded states but success and failure; None if they are too many to build.
+        n_states: states of the chain, success and failure among them; None if they are too many to build.
         n_parameters: see `count_parameters`.
         scores: held-out log-likelihood in each scope, nats a run: of timing, and of the path given the first step.
         gains, errors: of the scores over the first-order chain, and their standard errors.
         scopes: whose families it belongs to. kept: for which of them it was kept.
-        remark: why it was not kept, or not fitted at all.
+        dismissed: why it was not kept for the others of its scopes.
     """
 
     name: str
@@ -84,7 +86,18 @@ class Rung:
     errors: dict[Scope, float]
     scopes: tuple[Scope, ...]
     kept: tuple[Scope, ...] = ()
-    remark: str = ""
+    dismissed: dict[Scope, Dismissal] = field(default_factory=dict)
+
+    @property
+    def remark(self) -> str:
+        """Why it was not kept, in words."""
+        return "; ".join(f"{scope}: {reason}" for scope, reason in self.dismissed.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        own = {name: getattr(self, name) for name in Rung.__dataclass_fields__ if name != "dismissed"}
+        dismissed = {scope: reason.to_dict() for scope, reason in self.dismissed.items()}
+        return {**own, "dismissed": dismissed, "remark": self.remark}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +156,7 @@ class Ladder:
             "seed": self.seed,
             "runs": list(self.runs),
             "blocks": list(self.blocks),
-            "rungs": [{name: getattr(rung, name) for name in Rung.__dataclass_fields__} for rung in self.rungs],
+            "rungs": [rung.to_dict() for rung in self.rungs],
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
             "tests": [
                 {
@@ -299,41 +312,17 @@ def _too_rich(fitted: RunPaths, form: ModelForm) -> str | None:
 
 def _kept(rungs: Sequence[Rung], scores: Sequence[HeldOutScore]) -> list[Rung]:
     """The rungs with the scopes that they are kept for."""
+    candidates = [
+        Candidate(name=rung.name, form=parse_model(rung.form), score=score, scopes=rung.scopes)
+        for rung, score in zip(rungs, scores, strict=True)
+    ]
     result = []
-    for i, rung in enumerate(rungs):
-        kept: list[Scope] = []
-        remarks = []
-        for scope in rung.scopes:
-            remark = _why_not(i, scope, rungs, scores)
-            if remark is None:
-                kept.append(scope)
-            else:
-                remarks.append(f"{scope}: {remark}")
-        result.append(replace(rung, kept=tuple(kept), remark="; ".join(remarks)))
+    for rung, candidate in zip(rungs, candidates, strict=True):
+        found = {scope: why_dismissed(candidate, candidates, scope) for scope in rung.scopes}
+        kept = tuple(scope for scope, reason in found.items() if reason is None)
+        dismissed = {scope: reason for scope, reason in found.items() if reason is not None}
+        result.append(replace(rung, kept=kept, dismissed=dismissed))
     return result
-
-
-def _why_not(i: int, scope: Scope, rungs: Sequence[Rung], scores: Sequence[HeldOutScore]) -> str | None:
-    """Why a rung is not kept for a scope of its own; None if it is."""
-    mine = scores[i].mean_of(scope)
-    form = parse_model(rungs[i].form)
-    family = [j for j, other in enumerate(rungs) if scope in other.scopes]
-    for j in family:
-        if j != i and scores[j].mean_of(scope) > mine and _contains(form, parse_model(rungs[j].form)):
-            return f"foretells no better than {rungs[j].name}, which it contains"
-    best = max(family, key=lambda j: scores[j].mean_of(scope))
-    gain, error = scores[best].gain_over(scores[i], scope)
-    return None if gain <= error else f"{rungs[best].name} foretells better by {gain:.2g} ({error:.1g}) nats a run"
-
-
-def _contains(form: ModelForm, other: ModelForm) -> bool:
-    """A chain of the other form is one of this form, but for the bins of a clock."""
-    return (
-        form.previous >= other.previous
-        and form.dwell >= other.dwell
-        and form.has_clock >= other.has_clock
-        and form.phases >= other.phases
-    )
 
 
 def _by_size(rungs: Any) -> list[Rung]:
@@ -342,9 +331,9 @@ def _by_size(rungs: Any) -> list[Rung]:
 
 def _expanded_states(paths: RunPaths, form: ModelForm) -> int | None:
     space = space_of(paths, form)
-    starts = np.ones((space.n_groups, form.phases, space.n_states + 2), dtype=np.bool_)
+    starts = np.repeat(start_counts(space, paths)[0][:, np.newaxis] > 0, form.phases, axis=1)
     try:
-        return ExpandedStructure.of(form, paths.states, paths.group_names, starts).n_states - 2
+        return ExpandedStructure.of(form, paths.states, paths.group_names, starts).n_states
     except FitError:
         return None
 

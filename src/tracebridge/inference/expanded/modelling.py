@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from tracebridge.chain.fit import fit_chain as fit_first_order
-from tracebridge.errors import NothingToCheckError, UsageError
+from tracebridge.errors import FitError, NothingToCheckError, UsageError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model
 from tracebridge.inference.expanded.fitting import fit_model
 from tracebridge.inference.expanded.ladder import Ladder, climb
@@ -106,8 +106,8 @@ def run_paths(base: ChainFit, traces: Iterable[Trace], form: ModelForm | None = 
     """The runs behind a fit, under its policy, with the group that a form asks for.
 
     Raises:
-        UsageError: the fit has no map from steps to states, or no run has the group.
-        FitError: a step belongs to no state: the files have changed.
+        UsageError: the fit has no map from steps to states.
+        FitError: no run has the group, or a step belongs to no state: the files have changed.
     """
     if base.abstraction is None:
         raise UsageError("the fit has no map from steps to states, so that its runs cannot be read again")
@@ -116,7 +116,7 @@ def run_paths(base: ChainFit, traces: Iterable[Trace], form: ModelForm | None = 
     covariate = _COVARIATES.get(form.group, form.group)
     found = RunPaths.of_traces(base.abstraction, traces, group=lambda trace: covariate_value(trace, covariate))
     if not any(found.group_names):
-        raise UsageError(f"no run has a value of {form.group!r}: name task, trial, model or an attribute of the runs")
+        raise FitError(f"no run has a value of {form.group!r}: name task, trial, model or an attribute of the runs")
     return found.under(base.policy)
 
 

@@ -1,4 +1,4 @@
-"""ParameterDraws: the parameters of many models of one form, draws along the last axis, and their stack of chains."""
+"""ParameterDraws: the parameters of many models of one form, draws along the last axis, and their transitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.closedform.batched.chain_stack import ChainStack
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tracebridge.chain.expanded.structure import ExpandedStructure
-    from tracebridge.chain.markov import MarkovChain
 
     Floats = NDArray[np.float64]
 
@@ -53,10 +50,9 @@ class ParameterDraws:
         """The same with classes of tasks, shape (K, D) both."""
         return replace(self, class_weights=weights, class_tilts=tilts)
 
-    def stack(self, structure: ExpandedStructure, chain: MarkovChain) -> ChainStack:
-        """The chains, whose transitions are those of ``chain``, in the order of the structure."""
-        return ChainStack(
-            chain,
+    def transitions(self, structure: ExpandedStructure) -> tuple[Floats, Floats]:
+        """The probabilities of the transitions of the chains, (n_transitions, D), and of their starts, (n + 2, D)."""
+        return (
             structure.entries(self.rows, self.advance, self.class_tilts),
             structure.initial(self.start, self.class_weights),
         )

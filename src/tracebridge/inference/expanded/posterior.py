@@ -12,18 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.chain.expanded.structure import ExpandedStructure
+from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.errors import ModelError, UsageError
 from tracebridge.inference.expanded.context_posterior import ContextPosterior
+from tracebridge.inference.expanded.rare_ends import RareEnds
 from tracebridge.inference.expanded.resampling import Resamples, Unit, repeats_tasks
 from tracebridge.inference.posterior import ChainPosterior
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
     from tracebridge.chain.markov import MarkovChain
-    from tracebridge.closedform.batched.chain_stack import ChainStack
+    from tracebridge.pctl.ast import Formula
     from tracebridge.states.run_paths import RunPaths
+
+#: The stream of random numbers for `RareEnds`, beside that of the parameters.
+_OF_RARE_ENDS = (1,)
 
 #: Resampled corpora that are refitted, whatever number of draws is asked for.
 MOST_RESAMPLES = 200
@@ -39,11 +46,13 @@ class ExpandedPosterior:
     Attributes:
         chain: of the fit. structure: of its states and transitions.
         source: what the parameters are drawn by.
+        rare: outcomes that few runs had, of which draws must not be too sure; None where there is none.
     """
 
     chain: MarkovChain
     structure: ExpandedStructure
     source: ContextPosterior | Resamples
+    rare: RareEnds | None = None
 
     @classmethod
     def of_fit(cls, fit: ExpandedFit, unit: Unit | None = None) -> ExpandedPosterior:
@@ -67,14 +76,15 @@ class ExpandedPosterior:
         structure = ExpandedStructure.of_model(model)
         if fit.chain.transitions.nnz != structure.n_transitions:
             raise ModelError(f"the chain of {fit.form} has a transition of probability zero, which no draw would have")
-        return cls(chain=fit.chain, structure=structure, source=source)
+        return cls(chain=fit.chain, structure=structure, source=source, rare=RareEnds.of_runs(paths))
 
     @property
     def method(self) -> str:
         """How draws are made, in words."""
-        if isinstance(self.source, ContextPosterior):
-            return "Bayesian bootstrap of transitions"
-        return f"{self.source.unit} bootstrap, refitted"
+        name = "Bayesian bootstrap of transitions"
+        if isinstance(self.source, Resamples):
+            name = f"{self.source.unit} bootstrap, refitted"
+        return name if self.rare is None else f"{name}, {self.rare.method}"
 
     def number(self, asked: int) -> int:
         """How many draws are made in acceptable time when so many are asked for."""
@@ -94,7 +104,11 @@ class ExpandedPosterior:
         block = self.source.at_a_time
         for key, first in enumerate(range(0, number, block)):
             parameters = self.source.block(key, min(block, number - first), seed)
-            yield parameters.stack(self.structure, self.chain)
+            entries, initial = parameters.transitions(self.structure)
+            if self.rare is not None:
+                rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(key, *_OF_RARE_ENDS)))
+                entries = self.rare.with_one_more(self.structure, entries, initial, first, rng)
+            yield ChainStack(self.chain, entries, initial)
 
 
 def resampled_otherwise(fit: ExpandedFit) -> list[ExpandedPosterior]:
@@ -106,24 +120,12 @@ def resampled_otherwise(fit: ExpandedFit) -> list[ExpandedPosterior]:
     return [ExpandedPosterior.of_fit(fit, unit) for unit in units]
 
 
-def unseen_outcome(fit: ChainFit | ExpandedFit) -> str | None:
-    """Why draws of a richer chain say nothing of how sure it is; None where they do.
-
-    A row is shrunk to that of the coarser context, and draws of a kind of end that no run had stay next to nothing in
-    both: intervals would have no width, whatever the number of runs.
-    """
+def no_draws(fit: ChainFit | ExpandedFit, formula: Formula) -> str | None:
+    """Why draws say nothing of a resolved property of a fit; None where they do. See `RareEnds`."""
     if not isinstance(fit, ExpandedFit):
         return None
-    runs = fit.counts.runs_by_outcome()
-    if fit.policy == "failure":
-        runs["failure"] += runs["censored"]
-    for word, verb in (("success", "succeeded"), ("failure", "failed")):
-        if not runs[word]:
-            return (
-                f"no run {verb}, and draws of a chain {fit.form} do not know how seldom that is: take the interval of "
-                "the first-order chain"
-            )
-    return None
+    rare = RareEnds.of_runs(runs_of(fit))
+    return None if rare is None else rare.unknown_place(formula)
 
 
 def runs_of(fit: ExpandedFit) -> RunPaths:
