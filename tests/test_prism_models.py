@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 
 from tracebridge import MarkovChain, RationalVector, check, compare, read_model
+from tracebridge.chain.decision import DecisionProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = sorted((ROOT / "prism_models").glob("*.prism"))
@@ -166,7 +167,7 @@ def test_models_have_no_deadlock_and_say_where_runs_end(name: str, exact_answers
 def test_the_engines_give_every_stated_answer_through_the_front_door(name: str) -> None:
     path = ROOT / "prism_models" / name
     stated = expectations(path.read_text(encoding="utf-8"))
-    chain = read_model(path).chain
+    chain = read_model(path).described
     for state, alone in dict.fromkeys((here.state, here.remark == "closed form only") for here in stated):
         here = [it for it in stated if it.state == state and (it.remark == "closed form only") == alone]
         properties = "".join(f"{expectation.property};\n" for expectation in here)
@@ -193,7 +194,7 @@ def test_doubles_are_bounded_and_close_through_the_front_door(name: str) -> None
     """The bounds of the closed form contain what is stated, and Storm's doubles are as close as the model says."""
     path = ROOT / "prism_models" / name
     text = path.read_text(encoding="utf-8")
-    chain = read_model(path).chain
+    chain = read_model(path).described
     stated = [expectation for expectation in expectations(text) if not expectation.exact_only]
     for state in dict.fromkeys(expectation.state for expectation in stated):
         here = [expectation for expectation in stated if expectation.state == state]
@@ -216,7 +217,7 @@ def test_doubles_are_bounded_and_close_through_the_front_door(name: str) -> None
                 assert found == pytest.approx(expected, rel=double_accuracy(text), abs=1e-15), expectation
 
 
-def started_at(chain: MarkovChain, state: str | None) -> MarkovChain:
+def started_at(chain: MarkovChain | DecisionProcess, state: str | None) -> MarkovChain | DecisionProcess:
     """The chain with all its initial mass in the state; None leaves it."""
     if state is None:
         return chain

@@ -14,6 +14,8 @@ from tracebridge.chain.censoring_bounds import (
     reliability_bounds,
 )
 from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
+from tracebridge.chain.decision import DecisionProcess
+from tracebridge.chain.decision_document import read_decision, write_decision
 from tracebridge.chain.decisive_edges import ReachabilityKind, edges_that_matter, reachability_holds
 from tracebridge.chain.document import (
     chain_from_dict,
@@ -46,6 +48,7 @@ __all__ = [
     "CensoringExtremes",
     "CensoringPolicy",
     "ChainFit",
+    "DecisionProcess",
     "DeclaredSupport",
     "IncidenceCurves",
     "LengthCounts",
@@ -83,6 +86,7 @@ __all__ = [
     "reachable",
     "reaching",
     "read_chain",
+    "read_decision",
     "read_declared_support",
     "read_document",
     "read_fit",
@@ -94,6 +98,7 @@ __all__ = [
     "unseen_edges",
     "verdict_support",
     "write_chain",
+    "write_decision",
     "write_document",
     "write_fit",
     "zero_count_bound",

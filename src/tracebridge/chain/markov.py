@@ -114,13 +114,14 @@ class MarkovChain:
     constants: Mapping[str, Fraction | bool] = field(default_factory=dict)
     rationals: RationalMatrix | None = None
     initial_rationals: RationalVector | None = None
-    _index: Mapping[str, int] = field(init=False, repr=False)
+    _index: dict[str, int] | None = field(init=False, repr=False)  # made when it is first asked for
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "states", tuple(self.states))
+        set_(self, "_index", None)
         n = len(self.states)
-        problems = _name_problems(self.states)
+        names, problems = _names(self.states)
         if isinstance(self.transitions, RationalMatrix):
             set_(self, "rationals", self.transitions)
             set_(self, "transitions", self.transitions.to_float())
@@ -140,7 +141,7 @@ class MarkovChain:
         if n == 0:
             raise ModelError("a chain needs at least one state")
         problems += self._row_problems() + self._initial_problems()
-        labels, label_problems = self._checked_labels()
+        labels, label_problems = self._checked_labels(names)
         variables, variable_problems = self._checked_variables()
         problems += label_problems + self._reward_problems() + variable_problems + self._constant_problems()
         if problems:
@@ -151,7 +152,6 @@ class MarkovChain:
         set_(self, "rewards", MappingProxyType(dict(self.rewards)))
         set_(self, "variables", MappingProxyType(variables))
         set_(self, "constants", MappingProxyType(dict(self.constants)))
-        set_(self, "_index", MappingProxyType({name: i for i, name in enumerate(self.states)}))
 
     # ------------------------------------------------------------ reading
 
@@ -177,13 +177,13 @@ class MarkovChain:
     def index(self, state: str) -> int:
         """The position of a state. Raises ModelError for a name that is no state."""
         try:
-            return self._index[state]
+            return self._positions()[state]
         except KeyError:
             raise ModelError(f"there is no state {state!r}") from None
 
     def has_label(self, name: str) -> bool:
         """Whether `label` knows this name."""
-        return name in self.labels or name in self._index or name in IMPLICIT_LABELS
+        return name in self.labels or name in self._positions() or name in IMPLICIT_LABELS
 
     def label(self, name: str) -> NDArray[np.bool_]:
         """Where the label holds, shape (n,): a given label, a state's own name, ``init`` or ``deadlock``.
@@ -193,9 +193,10 @@ class MarkovChain:
         """
         if name in self.labels:
             return self.labels[name]
-        if name in self._index:
+        position = self._positions().get(name)
+        if position is not None:
             mask = np.zeros(self.n_states, dtype=np.bool_)
-            mask[self._index[name]] = True
+            mask[position] = True
             return mask
         if name == "init":
             return self.initial > 0
@@ -267,6 +268,13 @@ class MarkovChain:
         more = f"<p>{len(records) - 30} more transitions</p>" if len(records) > 30 else ""
         return f"<table>{head}{rows}</table>{more}"
 
+    def _positions(self) -> dict[str, int]:
+        """The position of each state by its name."""
+        if self._index is None:
+            object.__setattr__(self, "_index", dict(zip(self.states, range(len(self.states)), strict=True)))
+        assert self._index is not None  # noqa: S101 - for the type checker
+        return self._index
+
     # ------------------------------------------------------------ invariants
 
     def _row_problems(self) -> list[Problem]:
@@ -311,9 +319,8 @@ class MarkovChain:
             return [_problem(f"the initial distribution sums to {float(self.initial.sum())!r}")]
         return []
 
-    def _checked_labels(self) -> tuple[dict[str, NDArray[np.bool_]], list[Problem]]:
+    def _checked_labels(self, names: set[str]) -> tuple[dict[str, NDArray[np.bool_]], list[Problem]]:
         labels, problems = {}, []
-        index = {name: i for i, name in enumerate(self.states)}
         for name, given in self.labels.items():
             mask = _frozen(np.array(given, dtype=np.bool_))
             labels[name] = mask
@@ -323,7 +330,7 @@ class MarkovChain:
                 )
             elif mask.shape != (len(self.states),):
                 problems.append(_problem(f"label {name!r} has shape {mask.shape} for {len(self.states)} states"))
-            elif name in index and (mask.sum() != 1 or not mask[index[name]]):
+            elif name in names and (mask.sum() != 1 or self.states[int(mask.argmax())] != name):
                 problems.append(
                     _problem(f"label {name!r} is the name of a state but holds elsewhere too", "rename the state")
                 )
@@ -404,6 +411,13 @@ def _left_out(problems: list[Problem]) -> list[Problem]:
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def _names(states: tuple[str, ...]) -> tuple[set[str], list[Problem]]:
+    """The names as a set, and what is wrong with them: looked for one by one only where something is."""
+    names = set(states)
+    sound = len(names) == len(states) and "" not in names and set(map(type, states)) <= {str}
+    return names, [] if sound else _name_problems(states)
 
 
 def _name_problems(states: tuple[str, ...]) -> list[Problem]:

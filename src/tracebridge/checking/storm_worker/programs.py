@@ -20,15 +20,19 @@ _OUT_OF_BOUNDS = "_OutOfBoundsBit"  # Storm's variable, true in states that an u
 
 
 def explore(request: BuildProgram) -> Explored:
-    """The reachable chain of a program.
+    """The reachable chain, or decision process, of a program.
 
     Raises:
-        WorkerError: the text is no sound program of type dtmc; of the kind ``sums`` if only its sums are wrong.
+        WorkerError: the text is no sound program of type dtmc or mdp; of the kind ``sums`` if only its sums are wrong.
     """
     try:
         program = _program(request.text, request.constants)
         options = stormpy.BuilderOptions(build_full=True)
-        options.set_add_overlapping_guards_label(True)
+        has_choices = "MDP" in str(program.model_type)
+        if has_choices:
+            options.set_build_choice_labels(True)
+        else:
+            options.set_add_overlapping_guards_label(True)
         options.set_exploration_checks(request.check_sums)
         options.set_add_out_of_bounds_state(not request.check_sums)  # the checks refuse such updates themselves
         model = stormpy.build_model[stormpy.Rational if request.exact else float](program, options=options)
@@ -39,13 +43,14 @@ def explore(request: BuildProgram) -> Explored:
     states = _state_names(variables, model.nr_states)
     labeling = model.labeling
     marked = {name: _mask(labeling.get_states(name), model.nr_states) for name in labeling.get_labels()}
-    deadlocks, overlapping = marked.pop("deadlock"), marked.pop("overlap_guards")
+    nowhere = np.zeros(model.nr_states, dtype=np.bool_)
+    deadlocks, overlapping = marked.pop("deadlock"), marked.pop("overlap_guards", nowhere)
     initial = marked.pop("init")
     matrix = model.transition_matrix
     columns, values, value_of = _entries(matrix)
     return Explored(
         states=states,
-        indptr=np.cumsum([0, *(len(matrix.get_row(i)) for i in range(model.nr_states))]).astype("<i8").tobytes(),
+        indptr=np.cumsum([0, *(len(matrix.get_row(i)) for i in range(matrix.nr_rows))]).astype("<i8").tobytes(),
         indices=np.array(columns, dtype="<i8").tobytes(),
         values=encode(values, exact=request.exact),
         value_of=np.array(value_of, dtype="<i8").tobytes(),
@@ -58,7 +63,21 @@ def explore(request: BuildProgram) -> Explored:
         variables={name: _packed(held) for name, held in variables.items()},
         deadlocks=[states[i] for i in np.flatnonzero(deadlocks)],
         overlapping=[states[i] for i in np.flatnonzero(overlapping)],
+        groups=_groups(matrix, model.nr_states) if has_choices else None,
+        actions=_actions(model, matrix.nr_rows) if has_choices else [],
     )
+
+
+def _groups(matrix: Any, n: int) -> bytes:
+    """The first row of each state, and the number of rows."""
+    starts = [matrix.get_row_group_start(i) for i in range(n)]
+    return np.array([*starts, matrix.nr_rows], dtype="<i8").tobytes()
+
+
+def _actions(model: Any, n_rows: int) -> list[str]:
+    """The action of each row; Storm writes that of commands which have none as the empty name, or not at all."""
+    labeling = model.choice_labeling
+    return [next(iter(sorted(labeling.get_labels_of_choice(i))), "") for i in range(n_rows)]
 
 
 def _entries(matrix: Any) -> tuple[list[int], list[Any], list[int]]:
@@ -77,9 +96,9 @@ def _program(text: str, constants: dict[str, str]) -> Any:
         path = Path(folder, "model.prism")
         path.write_text(text, encoding="utf-8")
         program = stormpy.parse_prism_program(str(path), simplify=False)  # drops variables that never change
-    if program.model_type is not None and "DTMC" not in str(program.model_type):
-        kind = str(program.model_type).rpartition(".")[2].lower()
-        raise WorkerError("model", f"the model is of type {kind}; only dtmc models can be read")
+    kind = str(program.model_type).rpartition(".")[2].lower()
+    if program.model_type is not None and kind not in {"dtmc", "mdp"}:
+        raise WorkerError("model", f"the model is of type {kind}; only dtmc and mdp models can be read")
     undefined = {constant.name for constant in program.get_undefined_constants()}
     for name in constants:
         if name not in undefined:

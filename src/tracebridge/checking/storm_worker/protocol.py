@@ -27,8 +27,9 @@ Numbers = bytes | list[str]
 MAX_LABELS = 64
 
 #: How systems of equations are solved: by state elimination (direct), by Gauss-Seidel iteration, by gmm++ (Krylov,
-#: component by component), or in rationals.
-Solver = Literal["elimination", "gauss-seidel", "gmm", "exact"]
+#: component by component), or in rationals. Of decision processes those of optimality: by policy iteration with state
+#: elimination, by sound value iteration, or in rationals.
+Solver = Literal["elimination", "gauss-seidel", "gmm", "policy-iteration", "sound", "exact"]
 
 
 class RewardNumbers(msgspec.Struct, frozen=True):
@@ -39,7 +40,11 @@ class RewardNumbers(msgspec.Struct, frozen=True):
 
 
 class LoadModel(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Keep a chain under an id; CSR arrays of int64, and rewards that formulas call ``r0``, ``r1``, ..."""
+    """Keep a chain under an id; CSR arrays of int64, and rewards that formulas call ``r0``, ``r1``, ...
+
+    With ``groups`` it is a decision process: state i has the rows ``groups[i]`` up to ``groups[i + 1]``, an array of
+    int64, and action rewards are those of rows.
+    """
 
     model: int
     indptr: bytes
@@ -48,6 +53,7 @@ class LoadModel(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tru
     initial: bytes
     rewards: list[RewardNumbers]
     forget: list[int]
+    groups: bytes | None = None
 
 
 class Evaluate(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -65,6 +71,9 @@ class Evaluate(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
     ``conditional`` says that the formula has the condition ``F "a1"``, which must be possible in the initial states,
     and lets Storm crash (2.0.0) where nothing leads to the last state in which it is: the extra state is the initial
     one, and a1 holds there.
+
+    ``at_start`` asks for the one value in the initial state alone, which is all that Storm has for several objectives.
+    It is asked in rationals only: in doubles Storm (2.0.0) may be wrong there, by far with sound value iteration.
     """
 
     model: int
@@ -75,10 +84,11 @@ class Evaluate(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
     leaving: bytes | None = None
     bounded: bool = False
     conditional: bool = False
+    at_start: bool = False
 
 
 class BuildProgram(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Explore the reachable chain of a PRISM program; ``check_sums`` refuses updates that do not sum to exactly one."""
+    """Explore the reachable part of a PRISM program; ``check_sums`` refuses updates that do not sum to exactly one."""
 
     text: str
     constants: dict[str, str]
@@ -120,7 +130,8 @@ class Explored(msgspec.Struct, frozen=True, tag=True):
     """The reachable part of a program, states in the order in which Storm found them.
 
     Few probabilities are different: ``values`` has each of them once, and ``value_of`` says for each entry of the
-    matrix which it has (int64). ``variables`` come module by module.
+    matrix which it has (int64). ``variables`` come module by module. Of a decision process ``groups`` has the first row
+    of each state and their number (int64), and ``actions`` the action of each row, empty where it has none.
     """
 
     states: list[str]
@@ -134,6 +145,8 @@ class Explored(msgspec.Struct, frozen=True, tag=True):
     variables: dict[str, VariableValues]
     deadlocks: list[str]
     overlapping: list[str]
+    groups: bytes | None = None
+    actions: list[str] = []
 
 
 class Parsed(msgspec.Struct, frozen=True, tag=True):

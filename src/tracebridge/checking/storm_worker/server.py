@@ -11,6 +11,7 @@ from stormpy import environments
 from stormpy.datastructures import BitVector
 
 from .loaded_chain import LoadedChain
+from .loaded_process import LoadedProcess
 from .number_codec import decode, encode
 from .programs import explore
 from .protocol import (
@@ -37,6 +38,9 @@ from .storm_errors import storm_message
 #: Relative change at which the Gauss-Seidel iteration stops.
 ITERATION_PRECISION = "1e-13"
 
+#: Relative precision of sound value iteration, and of the values of several objectives.
+SOUND_PRECISION = "1e-9"
+
 #: Relative change at which the iteration for discounted rewards stops.
 DISCOUNT_PRECISION = "1e-14"
 
@@ -45,7 +49,7 @@ class Server:
     """Answers requests; holds the chains that were loaded."""
 
     def __init__(self) -> None:
-        self.chains: dict[int, LoadedChain] = {}
+        self.chains: dict[int, LoadedChain | LoadedProcess] = {}
 
     def answer(self, request: Request) -> Reply:
         """Do what a request asks.
@@ -57,7 +61,7 @@ class Server:
             case LoadModel():
                 for model in request.forget:
                     self.chains.pop(model, None)
-                self.chains[request.model] = LoadedChain(request)
+                self.chains[request.model] = LoadedChain(request) if request.groups is None else LoadedProcess(request)
                 return Loaded()
             case Evaluate():
                 return Values(self._evaluate(request))
@@ -92,6 +96,10 @@ class Server:
         if len(formulas) != 1:
             raise WorkerError("protocol", f"{len(formulas)} formulas where one is answered")
         environment = _environment(request.solver)
+        if request.at_start:
+            if isinstance(chain, LoadedChain) or chain.initial.sum() != 1 or not chain.exact:
+                raise WorkerError("protocol", "a rational decision process with one start is asked about that")
+            return _at_start(model, formulas[0], environment, exact=chain.exact)
         only_initial = request.bounded  # Storm checks no others
         result = stormpy.model_checking(model, formulas[0], environment=environment, only_initial_states=only_initial)
         if result is None:
@@ -104,6 +112,19 @@ class Server:
         return encode(result.get_value_vector()[: chain.n], exact=chain.exact)
 
 
+def _at_start(model: Any, formula: Any, environment: Any, *, exact: bool) -> Numbers:
+    """The value in the one initial state, a list of one."""
+    (start,) = model.initial_states
+    result = stormpy.model_checking(model, formula, environment=environment, only_initial_states=True)
+    if result is None:
+        raise WorkerError("storm", f"Storm gave no result for {formula}")
+    if result.is_qualitative():
+        return np.array([bool(result[start])], dtype="<f8").tobytes()
+    if not result.is_quantitative():
+        raise WorkerError("storm", "Storm answers with a Pareto curve, which is no number")
+    return encode([result.get_value(start)], exact=exact)
+
+
 def _set_label(model: Any, name: str, states: list[int]) -> None:
     """Let a label hold in these states and no others."""
     if not model.labeling.contains_label(name):
@@ -112,12 +133,18 @@ def _set_label(model: Any, name: str, states: list[int]) -> None:
 
 
 def _environment(solver: Solver) -> Any:
-    if solver == "exact":
-        return environments.exact()
+    if solver in {"exact", "sound"}:
+        environment = environments.exact() if solver == "exact" else environments.sound()
+        if solver == "sound":
+            environment.solver().min_max().precision = stormpy.Rational(SOUND_PRECISION)
+        environment.modelchecker().multi().precision = stormpy.Rational(SOUND_PRECISION)
+        return environment
     environment = environments.Environment()
     settings = environment.solver()
     settings.min_max().precision = stormpy.Rational(DISCOUNT_PRECISION)  # what discounted rewards are computed with
-    if solver == "elimination":
+    if solver == "policy-iteration":
+        settings.min_max().method = environments.MinMaxMethod.POLICY_ITERATION
+    if solver in {"elimination", "policy-iteration"}:
         settings.set_linear_equation_solver_type(environments.EquationSolverType.ELIMINATION)
     elif solver == "gauss-seidel":
         settings.set_linear_equation_solver_type(environments.EquationSolverType.NATIVE)

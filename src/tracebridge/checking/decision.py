@@ -1,0 +1,106 @@
+"""Engines over a decision process: who answers which operator, and what a property must say to be asked of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracebridge.checking.decision_storm import DecisionStormSession
+from tracebridge.checking.engine import CLOSED_FORM, STORM, EngineSession
+from tracebridge.closedform.decision import ExactOptimiser, FloatOptimiser, optimal_values, optimum_of
+from tracebridge.errors import Location, Problem, PropertyError, UnsupportedError
+from tracebridge.pctl import ast
+from tracebridge.pctl.source import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from tracebridge.chain.decision import DecisionProcess
+    from tracebridge.checking.engine import Holds
+    from tracebridge.checking.result import Note
+    from tracebridge.checking.storm_process import StormWorker
+    from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+
+
+class DecisionClosedFormSession:
+    """An `EngineSession`: our own engine, which optimises over all schedulers (`tracebridge.closedform.decision`)."""
+
+    name = CLOSED_FORM
+
+    def __init__(self, process: DecisionProcess, *, exact: bool = False) -> None:
+        self.process = process
+        self.exact = exact
+        self.notes: list[Note] = []
+        self._optimiser: ExactOptimiser | FloatOptimiser | None = None
+
+    def evaluate(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:
+        """The optimum of the operator in every state; see `EngineSession.evaluate`."""
+        if self._optimiser is None:  # a process too large for rationals is refused where it is asked about
+            self._optimiser = ExactOptimiser(self.process) if self.exact else FloatOptimiser(self.process)
+        return optimal_values(self._optimiser, operator, holds).values
+
+    def evaluate_quantile(
+        self,
+        quantile: ast.Quantile,  # noqa: ARG002 - the protocol's
+        holds: Holds,  # noqa: ARG002
+        weights: Sequence[Fraction],  # noqa: ARG002
+    ) -> tuple[EnclosureVector, Enclosure]:
+        """Refused."""
+        raise UnsupportedError("quantiles of a decision process are not evaluated")
+
+
+class _Silent:
+    """An `EngineSession` of an engine that is not asked about decision processes."""
+
+    def __init__(self, name: str, *, exact: bool) -> None:
+        self.name = name
+        self.exact = exact
+        self.notes: list[Note] = []
+
+    def evaluate(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:  # noqa: ARG002 - the protocol's
+        raise UnsupportedError(f"{self.name} is not asked about decision processes")
+
+    def evaluate_quantile(
+        self,
+        quantile: ast.Quantile,  # noqa: ARG002 - the protocol's
+        holds: Holds,  # noqa: ARG002
+        weights: Sequence[Fraction],  # noqa: ARG002
+    ) -> tuple[EnclosureVector, Enclosure]:
+        raise UnsupportedError(f"{self.name} is not asked about decision processes")
+
+
+def decision_session(
+    engine: str, process: DecisionProcess, *, exact: bool, worker: StormWorker | None, time_limit: float
+) -> EngineSession:
+    """The engine of this name with a process loaded; properties are those of its frame (`DecisionProcess.frame`).
+
+    Args:
+        engine: of `tracebridge.checking.engine.ENGINE_NAMES` the name shown. worker: for Storm.
+        time_limit: seconds for one operator in Storm.
+    """
+    if engine == CLOSED_FORM:
+        return DecisionClosedFormSession(process, exact=exact)
+    if engine == STORM and worker is not None:
+        return DecisionStormSession(process, exact=exact, worker=worker, time_limit=time_limit)
+    return _Silent(engine, exact=exact)
+
+
+def require_optima(file: ast.PropertyFile) -> None:
+    """Refuse queries that do not say which optimum over the schedulers is meant.
+
+    Raises:
+        PropertyError: with every such place.
+    """
+    problems: list[Problem] = []
+    for property_ in file.properties:
+        for node in ast.walk(property_.formula):
+            if isinstance(node, ast.Probability | ast.Reward | ast.SteadyState):
+                try:
+                    optimum_of(node)
+                except PropertyError as error:
+                    place = Location(path=file.path) if node.span is None else locate(node.span, file.path)
+                    problems += [
+                        Problem(location=place, message=each.message, hint=each.hint) for each in error.problems
+                    ]
+    if problems:
+        raise PropertyError(problems)

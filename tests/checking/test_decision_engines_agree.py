@@ -1,0 +1,108 @@
+"""Our own engine against Storm on random decision processes, in rationals and in doubles.
+
+250 pairs of a process and a property, or a twelfth of TRACEBRIDGE_PAIRS; 24,000 there make 2,000.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from tests.closedform.decision.random_processes import random_process
+
+from tracebridge.agreement import compare_property
+from tracebridge.checking.decision import decision_session
+from tracebridge.checking.engine import CLOSED_FORM, STORM
+from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.result import Verdict
+from tracebridge.checking.storm_process import StormWorker
+from tracebridge.pctl import fold_steps, parse_properties
+from tracebridge.pctl.ast import Property
+
+pytestmark = pytest.mark.storm
+
+pytest.importorskip("stormpy")
+
+PAIRS = int(os.environ.get("TRACEBRIDGE_PAIRS", "3000")) // 12
+
+OPERATORS = [
+    'P{}=? [ F "a" ]',
+    'P{}=? [ "b" U "a" ]',
+    'P{}=? [ G "c" ]',
+    'P{}=? [ "c" W "a" ]',
+    'P{}=? [ "a" R "c" ]',
+    'P{}=? [ X "a" ]',
+    'P{}=? [ F<=4 "a" ]',
+    'P{}=? [ "c" U[2,5] "a" ]',
+    'P{}=? [ F>=3 "a" ]',
+    'P{}=? [ "c" U>=2 "a" ]',
+    'P{}=? [ G<=2 "c" ]',
+    'R{{"cost"}}{}=? [ F "a" ]',
+    'R{{"cost"}}{}=? [ C ]',
+    'R{{"cost"}}{}=? [ C<=4 ]',
+    'R{{"cost"}}{}=? [ I=3 ]',
+    'R{{"steps"}}{}=? [ F "a" ]',
+    'T{}=? [ F "b" ]',
+    'P{0}=? [ F P{0}>0.5 [ X "a" ] ]',
+    'filter(max, P{}=? [ F "a" ], "b" | !"b") + 1',
+]
+BOOLEAN = [
+    'P>=0.5 [ F "a" ]',
+    'P<0.5 [ "c" U "a" ]',
+    'Pmax>=0.5 [ F (P>=0.5 [ F<=3 "a" ]) ]',
+    'R{"cost"}<=2 [ F "a" ]',
+    'E [ F "a" ]',
+    'A [ G "c" ]',
+]
+
+
+@cache
+def properties() -> tuple[Property, ...]:
+    texts = [text.format(optimum) for text in OPERATORS for optimum in ("min", "max")] + BOOLEAN
+    file = parse_properties(";\n".join(texts))
+    return tuple(Property(formula=fold_steps(each.formula), text=each.text) for each in file.properties)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as running:
+        yield running
+
+
+def compare_engines(seed: int, worker: StormWorker, *, exact: bool, max_states: int, step: int) -> int:
+    """Every ``step``-th property on one process; how many were compared."""
+    process = random_process(seed, max_states)
+    checkers = [
+        PropertyChecker(process.frame, decision_session(engine, process, exact=exact, worker=worker, time_limit=60))
+        for engine in (CLOSED_FORM, STORM)
+    ]
+    chosen = properties()[seed % step :: step]
+    for property_ in chosen:
+        results = [checker.check(property_) for checker in checkers]
+        where = f"{property_.text} on process {seed}: {[result.reason for result in results]}"
+        if not exact and results[1].verdict is Verdict.UNSUPPORTED:
+            assert "correct digit" in (results[1].reason or ""), where
+            continue
+        assert all(result.answered for result in results), where
+        agreement = compare_property(results)
+        assert agreement.agree, f"{where}, gap {agreement.gap}, {[result.value for result in results]}"
+        if exact:
+            assert agreement.gap == 0.0, where
+            assert results[0].truth is results[1].truth, where
+    return len(chosen)
+
+
+def test_rationals_are_equal(worker: StormWorker) -> None:
+    done, seed = 0, 0
+    while done < PAIRS * 3 // 4:
+        done += compare_engines(seed, worker, exact=True, max_states=7, step=4)
+        seed += 1
+
+
+def test_doubles_agree_within_their_bounds(worker: StormWorker) -> None:
+    done, seed = 0, 10_000
+    while done < PAIRS // 4:
+        done += compare_engines(seed, worker, exact=False, max_states=12, step=4)
+        seed += 1
