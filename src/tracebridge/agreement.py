@@ -1,9 +1,9 @@
-"""The cross-validation rule: two engines must agree, and how far they are apart is printed.
+"""The cross-validation rule: any two engines must agree, and how far they are apart is printed.
 
 Two values agree if their numerical bounds meet: rationals must be equal; a closed-form double carries rigorous bounds,
-and Storm's double the accuracy that its solver is assumed to have. Operators are compared in every state, not only at
-the start. No engine is preferred and nothing is averaged. The *gap* of a property is the largest difference between two
-engines over all of its operators and states, relative to the value where that is above one.
+and a double of Storm or PRISM the accuracy that its solver is assumed to have. Operators are compared in every state,
+not only at the start. No engine is preferred and nothing is averaged. The *gap* of a property is the largest difference
+between two engines over all of its operators and states, relative to the value where that is above one.
 """
 
 from __future__ import annotations
@@ -266,12 +266,19 @@ def _joint_verdict(
     reason = None
     missing = [result for result in results if not result.answered]
     if missing:
-        reason = "single engine: " + "; ".join(f"{result.engine}: {result.reason}" for result in missing)
+        single = "single engine: " if len(answered) == 1 else "without "
+        reason = single + "; ".join(f"{result.engine}: {result.reason}" for result in missing)
     verdicts = {result.verdict for result in answered}
     decided = verdicts - {Verdict.UNDECIDED}
     if not decided:
-        return Verdict.UNDECIDED, reason or answered[0].reason
-    if Verdict.UNDECIDED in verdicts:
-        unsure = next(result.engine for result in answered if result.verdict is Verdict.UNDECIDED)
-        reason = f"{unsure} alone could not decide: {next(r.reason for r in answered if r.engine == unsure)}"
+        own = None if len(answered) == 1 and reason else answered[0].reason
+        return Verdict.UNDECIDED, _joined(own, reason)
+    unsure = [result for result in answered if result.verdict is Verdict.UNDECIDED]
+    if unsure:
+        who = f"{unsure[0].engine} alone" if len(unsure) == 1 else " and ".join(result.engine for result in unsure)
+        reason = _joined(f"{who} could not decide: {unsure[0].reason}", reason)
     return next(iter(decided)), reason
+
+
+def _joined(*reasons: str | None) -> str | None:
+    return "; ".join(reason for reason in reasons if reason) or None

@@ -234,8 +234,8 @@ def test_wrong_calls_are_told_what_to_do(arguments, error, words):
 
 
 def test_an_unknown_engine_is_refused_before_anything_runs():
-    with pytest.raises(UsageError, match="closed-form, storm"):
-        check(fair(), "true", engines=["prism"])
+    with pytest.raises(UsageError, match="closed-form, storm, prism"):
+        check(fair(), "true", engines=["prism-4"])
 
 
 def test_a_missing_property_file_is_said_with_its_name(tmp_path: Path):

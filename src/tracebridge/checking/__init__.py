@@ -2,7 +2,7 @@
 
 from tracebridge.checking.engine import ENGINE_NAMES, EngineSession
 from tracebridge.checking.result import CheckResult, Listing, Note, OperatorValue, Verdict
-from tracebridge.checking.run import check, iter_check, iter_points
+from tracebridge.checking.run import check, default_engines, iter_check, iter_points
 
 __all__ = [
     "ENGINE_NAMES",
@@ -13,6 +13,7 @@ __all__ = [
     "OperatorValue",
     "Verdict",
     "check",
+    "default_engines",
     "iter_check",
     "iter_points",
 ]

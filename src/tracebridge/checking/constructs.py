@@ -1,4 +1,7 @@
-"""Which engine evaluates which construct of the language: found out by evaluating an example of each."""
+"""Which engine evaluates which construct of the language: found out by evaluating an example of each.
+
+PRISM, which need not be here, is not asked: what counts is whether there is a question to put to it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ from tracebridge.chain import MarkovChain, RewardStructure
 from tracebridge.checking.closedform import ClosedFormSession
 from tracebridge.checking.engine import EngineSession
 from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.prism_formulation import formulate, parts_of
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker
-from tracebridge.pctl import ConstructSupport, construct_table, fold_steps, parse_formula
+from tracebridge.errors import UnsupportedError
+from tracebridge.pctl import ConstructSupport, ast, construct_table, fold_steps, parse_formula
 from tracebridge.pctl.ast import Property
 
 #: ``yes``; ``rewritten`` if the engine is asked something else that has the same value; ``no``.
@@ -28,6 +33,7 @@ class EngineSupport:
     tools: ConstructSupport
     closed_form: Support
     storm: Support
+    prism: Support
 
 
 def engine_support() -> tuple[EngineSupport, ...]:
@@ -46,6 +52,7 @@ def engine_support() -> tuple[EngineSupport, ...]:
                 tools=tools,
                 closed_form=_support(chain, closed_form, tools.construct.example),
                 storm=_support(chain, storm, tools.construct.example),
+                prism=_prism_support(tools.construct.example),
             )
             for tools in construct_table()
         )
@@ -57,6 +64,21 @@ def _support(chain: MarkovChain, session: EngineSession, example: str) -> Suppor
     if not result.answered:
         return "no"
     return "rewritten" if any(note.kind == "formulation" for note in result.notes) else "yes"
+
+
+def _prism_support(example: str) -> Support:
+    rewritten = False
+    for operator in ast.walk(fold_steps(parse_formula(example))):
+        if not isinstance(operator, ast.Operator):
+            continue
+        parts = parts_of(operator)
+        rewritten |= parts is not None or isinstance(getattr(operator, "structure", None), ast.OnePerStep)
+        try:
+            for part in parts or (operator,):
+                formulate(part)
+        except UnsupportedError:
+            return "no"
+    return "rewritten" if rewritten else "yes"
 
 
 def _example_chain() -> MarkovChain:

@@ -22,9 +22,10 @@ Holds = Callable[[Formula], NDArray[np.bool_]]
 
 CLOSED_FORM = "closed form"
 STORM = "Storm"
+PRISM = "PRISM"
 
 #: The engines by the names the command line uses.
-ENGINE_NAMES = {"closed-form": CLOSED_FORM, "storm": STORM}
+ENGINE_NAMES = {"closed-form": CLOSED_FORM, "storm": STORM, "prism": PRISM}
 
 
 class EngineSession(Protocol):

@@ -250,7 +250,7 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
                 uncertain=bool(open_signs),
             )
         )
-        if isinstance(node, ast.Quantified):
+        if isinstance(node, ast.Quantified) or _decides(node):
             one = EnclosureVector.constant(self.n, 1, exact=self.session.exact)
             return self._everywhere(*states.compare("=", one))
         if not isinstance(node, ast.Quantitative) or node.threshold is None:
@@ -283,6 +283,13 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
             vector = self.session.evaluate(node, holds)
             start = self.checker.at_start(vector)
         return _appended(vector, start)
+
+
+def _decides(node: ast.Operator) -> bool:
+    """Whether several objectives all have thresholds, so that together they hold or not."""
+    return isinstance(node, ast.Multi) and all(
+        isinstance(each, ast.Quantitative) and each.threshold is not None for each in node.objectives
+    )
 
 
 def _bits(number: Fraction | float) -> int:

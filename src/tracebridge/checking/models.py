@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, parse_document, write_chain
+from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, decision_document, parse_document, write_chain
+from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.prism_program import build_prism_program
 from tracebridge.checking.storm_process import StormWorker
-from tracebridge.errors import Location, ModelError, PropertyError, UsageError
+from tracebridge.errors import Location, ModelError, Problem, PropertyError, UsageError
 from tracebridge.export import exported_chain, is_own_prism, is_rewritten, read_own_prism, write_prism
 from tracebridge.export.drn import write_drn
+from tracebridge.export.drn_decision import is_own_drn_decision, read_drn_decision, write_drn_decision
 from tracebridge.export.drn_reader import is_drn, read_drn
 from tracebridge.export.explicit import write_explicit
 from tracebridge.export.explicit_reader import is_tra, read_explicit
+from tracebridge.export.prism_decision import is_own_decision, read_own_decision, write_prism_decision
 from tracebridge.export.umb import write_umb
 from tracebridge.export.umb_archive import is_umb
 from tracebridge.export.umb_reader import read_umb
@@ -31,23 +34,41 @@ MAX_BYTES = 2**30
 BUILD_TIME_LIMIT = 60.0
 
 _PRISM = re.compile(r"(\s|//[^\n]*(\n|$))*(dtmc|probabilistic|mdp|nondeterministic|ctmc|stochastic|pta|pomdp|smg|ma)\b")
-_OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|expanded-fit|markov-chain)"')
+_READ_TYPES = {"dtmc", "probabilistic", "mdp", "nondeterministic"}
+_OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|expanded-fit|markov-chain|decision-process)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
-    """A model as it was read: its chain, the fit that it came from if any, and whether it is a PRISM file of ours.
+    """A model as it was read: a chain or a decision process, the fit that it came from if any, and whether it is a
+    PRISM file of ours.
 
     ``fit`` is a first-order fit, ``expanded`` one whose states remember more. ``notes`` say what of a PRISM program
     properties cannot use.
     """
 
-    chain: MarkovChain
+    described: MarkovChain | DecisionProcess
     notes: tuple[str, ...] = ()
     fit: ChainFit | None = None
     expanded: ExpandedFit | None = None
     path: str | None = None
     is_export: bool = False
+
+    @property
+    def chain(self) -> MarkovChain:
+        """The chain.
+
+        Raises:
+            ModelError: it is a decision process.
+        """
+        if isinstance(self.described, DecisionProcess):
+            problem = Problem(
+                location=Location(path=self.path),
+                message="this is a decision process (MDP), whose choices have to be made first",
+                hint="check takes it as it is; DecisionProcess.induced makes a chain of it",
+            )
+            raise ModelError(problem)
+        return self.described
 
     @property
     def fitted(self) -> ChainFit | ExpandedFit | None:
@@ -89,7 +110,7 @@ def read_model(
     try:
         if str(path) != "-" and (reader := _file_reader(Path(path))):
             _refuse_constants(constants or {})
-            return Model(chain=reader(Path(path)), path=name)
+            return Model(described=reader(Path(path)), path=name)
         return _parse(_read(path)[1], name, constants or {}, time_limit or BUILD_TIME_LIMIT)
     except ModelError as error:
         placed = [
@@ -99,7 +120,7 @@ def read_model(
         raise ModelError(placed) from error
 
 
-def _file_reader(path: Path) -> Callable[[Path], MarkovChain] | None:
+def _file_reader(path: Path) -> Callable[[Path], MarkovChain | DecisionProcess] | None:
     """What reads a file of transitions, of Storm's DRN or of UMB; None for text that is read as a whole."""
     try:
         with path.open("rb") as file:
@@ -109,6 +130,8 @@ def _file_reader(path: Path) -> Callable[[Path], MarkovChain] | None:
     if is_umb(head):
         return read_umb
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    if is_own_drn_decision(text):
+        return read_drn_decision
     if is_drn(text):
         return read_drn
     return read_explicit if is_tra(text) else None
@@ -122,33 +145,38 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         data = parse_document(text, name)
         if isinstance(data, dict) and data.get("kind") == "chain-fit":
             fit = ChainFit.from_dict(data, name)
-            return Model(chain=fit.chain, fit=fit, path=name)
+            return Model(described=fit.chain, fit=fit, path=name)
         if isinstance(data, dict) and data.get("kind") == "expanded-fit":
             expanded = ExpandedFit.from_dict(data, name)
-            return Model(chain=expanded.chain, expanded=expanded, path=name)
-        return Model(chain=chain_from_dict(data, name), path=name)
+            return Model(described=expanded.chain, expanded=expanded, path=name)
+        if isinstance(data, dict) and data.get("kind") == decision_document.KIND:
+            return Model(described=decision_document.decision_from_dict(data, name), path=name)
+        return Model(described=chain_from_dict(data, name), path=name)
+    if is_own_decision(text):
+        _refuse_constants(constants)
+        return Model(described=read_own_decision(text, path=name), path=name)
     if is_own_prism(text):
         _refuse_constants(constants)
-        return Model(chain=read_own_prism(text, path=name), path=name, is_export=True)
+        return Model(described=read_own_prism(text, path=name), path=name, is_export=True)
     found = _PRISM.match(text)
     if not found:
         raise ModelError("this is neither a JSON document of tracebridge nor a PRISM model")
-    if found[3] not in {"dtmc", "probabilistic"}:
-        raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc")
+    if found[3] not in _READ_TYPES:
+        raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc and mdp")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
     with StormWorker() as worker:
         program = build_prism_program(text, constants=given, worker=worker, time_limit=time_limit)
-    return Model(chain=program.chain, notes=program.notes, path=name)
+    return Model(described=program.described, notes=program.notes, path=name)
 
 
-def model_for(model: Model, file: PropertyFile) -> MarkovChain:
-    """The chain that a property file speaks of: as it was fitted, or, for a file rewritten by an export, as exported.
+def model_for(model: Model, file: PropertyFile) -> MarkovChain | DecisionProcess:
+    """The model that a property file speaks of: as it was fitted, or, for a file rewritten by an export, as exported.
 
     Raises:
         PropertyError: the file was rewritten for an exported PRISM file, and the model is another.
     """
     if not is_rewritten(file):
-        return model.chain
+        return model.described
     if not model.is_export:
         raise PropertyError(
             "these properties were rewritten for the model.prism beside them; check them on that file, or use the "
@@ -183,14 +211,18 @@ def _read(path: str | Path) -> tuple[str, str]:
         raise ModelError(f"is not UTF-8 text: byte {error.start}", location=place) from None
 
 
-def write_model(chain: MarkovChain, path: str | Path) -> None:
+def write_model(chain: MarkovChain | DecisionProcess, path: str | Path) -> None:
     """Write a chain as the format that the file's ending names.
 
-    ``.json``, ``.prism`` (also ``.pm``), ``.umb``, ``.drn``, or ``.tra`` with PRISM's other files beside it.
+    ``.json``, ``.prism`` (also ``.pm``), ``.umb``, ``.drn``, or ``.tra`` with PRISM's other files beside it. A decision
+    process goes to ``.json``, ``.prism`` (also ``.nm``) or ``.drn``.
 
     Raises:
         UsageError: another ending.
     """
+    if isinstance(chain, DecisionProcess):
+        _write_decision(chain, Path(path))
+        return
     match Path(path).suffix:
         case ".json":
             write_chain(path, chain)
@@ -204,3 +236,15 @@ def write_model(chain: MarkovChain, path: str | Path) -> None:
             write_explicit(chain, Path(path).with_suffix(""))
         case other:
             raise UsageError(f"no model format goes by the ending {other!r}; choose .json, .prism, .umb, .drn or .tra")
+
+
+def _write_decision(process: DecisionProcess, path: Path) -> None:
+    match path.suffix:
+        case ".json":
+            decision_document.write_decision(path, process)
+        case ".prism" | ".nm":
+            write_prism_decision(process, path)
+        case ".drn":
+            write_drn_decision(process, path)
+        case other:
+            raise UsageError(f"a decision process is not written as {other!r}; choose .json, .prism or .drn")

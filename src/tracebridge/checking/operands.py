@@ -32,6 +32,9 @@ def signs_of(operator: ast.Operator) -> Signs:
     inner = operator.operator if isinstance(operator, ast.Quantile) else operator
     stack: list[tuple[ast.Node, int]] = []
     match inner:
+        case ast.Multi(objectives=objectives):
+            quantitative = [each for each in reversed(objectives) if isinstance(each, ast.Probability | ast.Reward)]
+            stack = [(each.path, 0) for each in quantitative]
         case ast.Probability() | ast.Reward():
             stack = [(inner.path, 1)] if inner.condition is None else [(inner.condition, 0), (inner.path, 1)]
         case ast.Quantified():

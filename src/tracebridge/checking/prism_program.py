@@ -1,4 +1,4 @@
-"""PRISM programs as chains, explored by Storm."""
+"""PRISM programs as chains and decision processes, explored by Storm."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.checking.prism_definitions import evaluate_constants, evaluate_formulas, read_definitions
@@ -31,10 +33,21 @@ _CONSTANT = re.compile(r"true|false|-?\d{1,400}(/\d{1,400}|(\.\d{1,400})?([eE][+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrismProgram:
-    """A program as a chain, and why properties cannot use some of its constants and formulas."""
+    """A program as a chain or a decision process, and why properties cannot use some of its constants and formulas."""
 
-    chain: MarkovChain
+    described: MarkovChain | DecisionProcess
     notes: tuple[str, ...] = ()
+
+    @property
+    def chain(self) -> MarkovChain:
+        """The chain.
+
+        Raises:
+            ModelError: the program is of type mdp.
+        """
+        if isinstance(self.described, DecisionProcess):
+            raise ModelError("the program is of type mdp, not dtmc")
+        return self.described
 
 
 def build_prism_chain(
@@ -61,7 +74,9 @@ def build_prism_program(
     fix_deadlocks: bool = False,
     time_limit: float = TIME_LIMIT,
 ) -> PrismProgram:
-    """The reachable chain of a PRISM program of type ``dtmc``; states are named by their variables, ``x=1,y=0``.
+    """The reachable part of a PRISM program of type ``dtmc`` or ``mdp``; states are named by variables, ``x=1,y=0``.
+
+    The choices of a decision process have the names of their actions, empty where a command has none.
 
     Decimals in the text are exact. A program whose rows sum to one only within rounding, or that uses functions Storm
     cannot evaluate in rationals, becomes a chain of doubles. The variables of the chain are those of the program (the
@@ -141,18 +156,25 @@ def _program(explored: protocol.Explored, text: str, given: Mapping[str, Fractio
     definitions = read_definitions(text)
     constants, without_value = evaluate_constants(definitions.constants, given)
     formulas, left_out = evaluate_formulas(definitions.formulas, variables=variables, constants=constants)
-    chain = MarkovChain(
-        states=tuple(explored.states),
-        transitions=matrix,
-        initial=start if isinstance(matrix, RationalMatrix) else start.to_float(),
-        labels={name: protocol.unpack_mask(mask, n) for name, mask in explored.labels.items()},
-        rewards={name or "rewards": _reward_structure(rewards) for name, rewards in explored.rewards.items()},
-        variables=variables | formulas,
-        constants=constants,
-    )
+    parts: dict[str, Any] = {
+        "states": tuple(explored.states),
+        "transitions": matrix,
+        "initial": start if isinstance(matrix, RationalMatrix) else start.to_float(),
+        "labels": {name: protocol.unpack_mask(mask, n) for name, mask in explored.labels.items()},
+        "rewards": {name or "rewards": _reward_structure(rewards) for name, rewards in explored.rewards.items()},
+        "variables": variables | formulas,
+        "constants": constants,
+    }
+    described: MarkovChain | DecisionProcess
+    if explored.groups is None:
+        described = MarkovChain(**parts)
+    else:
+        ends = np.frombuffer(explored.groups, dtype="<i8").tolist()
+        actions = tuple(tuple(explored.actions[first:last]) for first, last in pairwise(ends))
+        described = DecisionProcess(actions=actions, **parts)
     notes = [f"properties cannot use the constant {name}: {reason}" for name, reason in without_value.items()]
     notes += [f"properties cannot use the formula {name}: {reason}" for name, reason in left_out.items()]
-    return PrismProgram(chain=chain, notes=tuple(notes))
+    return PrismProgram(described=described, notes=tuple(notes))
 
 
 def _matrix(explored: protocol.Explored) -> Any:
@@ -162,7 +184,9 @@ def _matrix(explored: protocol.Explored) -> Any:
     indices = np.frombuffer(explored.indices, dtype="<i8").astype(np.int64)
     value_of = np.frombuffer(explored.value_of, dtype="<i8")
     if isinstance(explored.values, bytes):
-        return csr_array((protocol.unpack_doubles(explored.values)[value_of], indices, indptr), shape=(n, n))
+        return csr_array(
+            (protocol.unpack_doubles(explored.values)[value_of], indices, indptr), shape=(len(indptr) - 1, n)
+        )
     values = [protocol.unpack_rational(value) for value in explored.values]
     tops, bottoms = np.empty(len(values), dtype=object), np.empty(len(values), dtype=object)
     tops[:], bottoms[:] = [value.numerator for value in values], [value.denominator for value in values]

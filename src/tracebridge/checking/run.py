@@ -7,13 +7,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tracebridge.chain import ChainFit, MarkovChain
+from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.closedform import ClosedFormSession
-from tracebridge.checking.engine import ENGINE_NAMES, STORM
+from tracebridge.checking.decision import decision_session, require_optima
+from tracebridge.checking.engine import CLOSED_FORM, ENGINE_NAMES, PRISM, STORM, EngineSession
 from tracebridge.checking.evaluate import PropertyChecker
+from tracebridge.checking.prism import PrismSession
+from tracebridge.checking.prism_process import TIME_LIMIT as PRISM_TIME_LIMIT
+from tracebridge.checking.prism_process import PrismExecutable, find_prism
 from tracebridge.checking.result import CheckResult, Note, Verdict
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
@@ -33,33 +38,38 @@ from tracebridge.pctl.source import NO_PATH, locate
 #: Values of constants by name.
 Constants = Mapping[str, Fraction | bool]
 
-#: Seconds that Storm's exact engine gets for one operator before its doubles are compared instead.
+#: The engines that are asked where none is named, beside PRISM where it is there (`default_engines`).
+DEFAULT_ENGINES = ("closed-form", "storm")
+
+#: Seconds that a tool's exact engine gets for one operator before its doubles are compared instead.
 EXACT_TIME_LIMIT = 20.0
 
 #: Chains of so many states are small enough to decide in rationals what doubles leave undecided.
-CLOSED_FORM_SETTLES = 300
-STORM_SETTLES = 40
+SETTLES = {CLOSED_FORM: 300, STORM: 40, PRISM: 40}
 
 
 def check(
-    chain: MarkovChain | ChainFit | ExpandedFit,
+    chain: MarkovChain | ChainFit | ExpandedFit | DecisionProcess,
     properties: PropertyFile | Path | str,
     *,
-    engines: Sequence[str] = ("closed-form", "storm"),
+    engines: Sequence[str] = DEFAULT_ENGINES,
     exact: bool = False,
     constants: Constants | None = None,
     time_limit: float | None = None,
+    prism: str | Path | None = None,
 ) -> list[CheckResult]:
     """Check every property with every engine.
 
     Args:
-        chain: any chain, or a fit. properties: a property file, the path of one, or the text of one.
+        chain: any chain or decision process, or a fit. properties: a property file, the path of one, or its text.
         engines: names from `ENGINE_NAMES`, in the order in which results come.
-        exact: work in rationals. Where Storm's exact engine does not finish within its limit, Storm's doubles stand in,
-            and the result says so.
+        exact: work in rationals. Where the exact engine of Storm or PRISM does not finish within its limit, or cannot
+            evaluate an operator, the same tool's doubles stand in, and the result says so.
         constants: values for constants of the file, overriding those it gives. Names that the file does not declare
             are constants or variables of the chain.
-        time_limit: seconds for one operator in Storm; by default 60, and 20 for its exact engine.
+        time_limit: seconds for one operator in Storm or PRISM; by default 60, and 20 for their exact engines.
+        prism: the PRISM executable or the folder that it was unpacked to, if ``prism`` is among the engines; by default
+            that of `find_prism`.
 
     Returns:
         One result a property and engine, property by property; `compare` puts them side by side.
@@ -67,34 +77,42 @@ def check(
     Raises:
         PropertyError: the file cannot be read, or a property does not fit the chain; all such properties are listed.
         NothingToCheckError: there is no property.
-        UsageError: an unknown engine.
+        UsageError: an unknown engine, or no executable file where one was named.
     """
-    return list(iter_check(chain, properties, engines=engines, exact=exact, constants=constants, time_limit=time_limit))
+    return list(
+        iter_check(
+            chain, properties, engines=engines, exact=exact, constants=constants, time_limit=time_limit, prism=prism
+        )
+    )
 
 
 def iter_check(
-    chain: MarkovChain | ChainFit | ExpandedFit,
+    chain: MarkovChain | ChainFit | ExpandedFit | DecisionProcess,
     properties: PropertyFile | Path | str,
     *,
-    engines: Sequence[str] = ("closed-form", "storm"),
+    engines: Sequence[str] = DEFAULT_ENGINES,
     exact: bool = False,
     constants: Constants | None = None,
     time_limit: float | None = None,
+    prism: str | Path | None = None,
 ) -> Iterator[CheckResult]:
     """Like `check`, one result at a time, so that progress can be shown."""
     points = [constants or {}]
-    for _, result in iter_points(chain, properties, points, engines=engines, exact=exact, time_limit=time_limit):
+    for _, result in iter_points(
+        chain, properties, points, engines=engines, exact=exact, time_limit=time_limit, prism=prism
+    ):
         yield result
 
 
 def iter_points(
-    chain: MarkovChain | ChainFit | ExpandedFit,
+    chain: MarkovChain | ChainFit | ExpandedFit | DecisionProcess,
     properties: PropertyFile | Path | str,
     points: Iterable[Constants],
     *,
-    engines: Sequence[str] = ("closed-form", "storm"),
+    engines: Sequence[str] = DEFAULT_ENGINES,
     exact: bool = False,
     time_limit: float | None = None,
+    prism: str | Path | None = None,
 ) -> Iterator[tuple[Constants, CheckResult]]:
     """`check` for several values of the constants, with each engine loaded once: point and result, point by point.
 
@@ -108,18 +126,24 @@ def iter_points(
         raise UsageError(f"no engine was chosen; choose from {', '.join(ENGINE_NAMES)}")
     if isinstance(chain, ChainFit | ExpandedFit):
         chain = chain.chain
-    if not isinstance(chain, MarkovChain):
-        raise UsageError(f"check takes a MarkovChain or a ChainFit, not {type(chain).__name__}")
+    if not isinstance(chain, MarkovChain | DecisionProcess):
+        raise UsageError(f"check takes a MarkovChain, a DecisionProcess or a ChainFit, not {type(chain).__name__}")
+    frame = chain.frame if isinstance(chain, DecisionProcess) else chain
     file = _read(properties)
     if not file.properties:
         raise NothingToCheckError(f"{file.path or 'the property file'} holds no property")
+    executable = find_prism(prism) if "prism" in engines else None
     with ExitStack() as stack:
         checkers: list[_Checker] = []
         for point in points:
-            resolved = resolve_for(chain, file, point)
+            resolved = resolve_for(frame, file, point)
             if not checkers:
-                require_fit(chain, resolved)
-                checkers = [_checker(name, chain, exact=exact, time_limit=time_limit, stack=stack) for name in engines]
+                require_fit(frame, resolved)
+                if isinstance(chain, DecisionProcess):
+                    require_optima(resolved)
+                checkers = [
+                    _checker(ENGINE_NAMES[name], chain, exact, time_limit, stack, executable) for name in engines
+                ]
             for property_ in resolved.properties:
                 folded = replace(property_, formula=fold_steps(property_.formula))
                 for checker in checkers:
@@ -128,6 +152,18 @@ def iter_points(
                     except PropertyError as error:
                         raise _placed(error, folded, file.path) from error
                     yield point, result
+
+
+def default_engines(prism: str | Path | None = None) -> tuple[str, ...]:
+    """The engines to ask where none is named: PRISM too where `find_prism` finds it.
+
+    Args:
+        prism: see `check`.
+
+    Raises:
+        UsageError: no executable file where one was named.
+    """
+    return DEFAULT_ENGINES if find_prism(prism) is None else (*DEFAULT_ENGINES, "prism")
 
 
 def _placed(error: PropertyError, property_: Property, path: str | None) -> PropertyError:
@@ -195,21 +231,28 @@ class _Checker(Protocol):
 
 
 class _Floating:
-    """Doubles, and rationals where doubles leave a threshold undecided and rationals are cheap."""
+    """Doubles, and rationals where these are cheap and doubles leave a threshold undecided.
 
-    def __init__(self, floating: PropertyChecker, exact: PropertyChecker | None) -> None:
+    With ``refines``, rationals also stand in where doubles are worth nothing.
+    """
+
+    def __init__(self, floating: PropertyChecker, exact: PropertyChecker | None, *, refines: bool = False) -> None:
         self.floating = floating
         self.exact = exact
+        self.refines = refines
 
     def check(self, property_: Property) -> CheckResult:
         result = self.floating.check(property_)
-        if result.verdict is not Verdict.UNDECIDED or self.exact is None:
+        worthless = self.refines and result.verdict is Verdict.UNSUPPORTED
+        if self.exact is None or not (worthless or result.verdict is Verdict.UNDECIDED):
             return result
         settled = self.exact.check(property_)
         if not settled.answered or settled.verdict is Verdict.UNDECIDED:
             return result
-        note = Note(kind="warning", text="doubles leave this undecided; rationals decided")
-        return replace(settled, notes=(note, *settled.notes))
+        text = "doubles leave this undecided; rationals decided"
+        if worthless:
+            text = f"{result.reason}; its rationals stand in"
+        return replace(settled, notes=(Note(kind="warning", text=text), *settled.notes))
 
 
 class _Exact:
@@ -230,23 +273,40 @@ class _Exact:
             except UnsupportedError as error:
                 note = f"{self.exact.session.name} has no rational answer ({error}); its doubles stand in"
         result = self.floating.check(property_)
+        if result.verdict is Verdict.UNSUPPORTED:  # its reason says it all
+            return result
         return replace(result, notes=(Note(kind="warning", text=note), *result.notes))
 
 
-def _checker(name: str, chain: MarkovChain, *, exact: bool, time_limit: float | None, stack: ExitStack) -> _Checker:
-    small = chain.is_exact and chain.n_states <= (STORM_SETTLES if ENGINE_NAMES[name] == STORM else CLOSED_FORM_SETTLES)
-    if ENGINE_NAMES[name] != STORM:
-        closed = PropertyChecker(chain, ClosedFormSession(chain))
-        if not exact:
-            return _Floating(closed, PropertyChecker(chain, ClosedFormSession(chain, exact=True)) if small else None)
-        return _Exact(PropertyChecker(chain, ClosedFormSession(chain, exact=True)), closed)
-    worker = stack.enter_context(StormWorker())
-    limit = time_limit or TIME_LIMIT
-    rational_limit = time_limit or EXACT_TIME_LIMIT
-    rational = PropertyChecker(chain, StormSession(chain, exact=True, worker=worker, time_limit=rational_limit))
+def _checker(
+    engine: str,
+    chain: MarkovChain | DecisionProcess,
+    exact: bool,
+    time_limit: float | None,
+    stack: ExitStack,
+    executable: PrismExecutable | None,
+) -> _Checker:
+    """The engine of this name in the arithmetic that was asked for, with the other in reserve."""
+    worker = stack.enter_context(StormWorker()) if engine == STORM else None
+    frame = chain.frame if isinstance(chain, DecisionProcess) else chain
+
+    def checker(arithmetic: Literal["rational", "double", "refined"]) -> PropertyChecker:
+        is_rational = arithmetic == "rational"
+        limit = time_limit or (EXACT_TIME_LIMIT if is_rational else PRISM_TIME_LIMIT if engine == PRISM else TIME_LIMIT)
+        session: EngineSession
+        if isinstance(chain, DecisionProcess):
+            session = decision_session(engine, chain, exact=is_rational, worker=worker, time_limit=limit)
+        elif engine == PRISM:
+            session = PrismSession(chain, exact=is_rational, executable=executable, time_limit=limit)
+        elif worker is None:
+            session = ClosedFormSession(chain, exact=is_rational)
+        elif arithmetic == "refined":
+            session = RefinedStormSession(chain, worker=worker, time_limit=limit)
+        else:
+            session = StormSession(chain, exact=is_rational, worker=worker, time_limit=limit)
+        return PropertyChecker(frame, session)
+
     if exact:
-        return _Exact(
-            rational, PropertyChecker(chain, StormSession(chain, exact=False, worker=worker, time_limit=limit))
-        )
-    refined = PropertyChecker(chain, RefinedStormSession(chain, worker=worker, time_limit=limit))
-    return _Floating(refined, rational if small else None)
+        return _Exact(checker("rational"), checker("double"))
+    settles = chain.is_exact and chain.n_states <= SETTLES[engine]
+    return _Floating(checker("refined"), checker("rational") if settles else None, refines=engine == PRISM)

@@ -175,6 +175,76 @@ def test_what_a_formula_may_need_besides_the_chain(pipes: Pipes) -> None:
         assert np.frombuffer(reply.values).tolist() == expected, request
 
 
+PROCESS = {  # two choices in the first state: to stay, or to go to the last
+    "groups": np.array([0, 2, 3], dtype="<i8").tobytes(),
+    "indptr": np.array([0, 1, 2, 3], dtype="<i8").tobytes(),
+    "indices": np.array([0, 1, 1], dtype="<i8").tobytes(),
+    "values": np.ones(3).tobytes(),
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"groups": b""},
+        {"groups": np.array([0, 3], dtype="<i8").tobytes()},
+        {"groups": np.array([0, 0, 3], dtype="<i8").tobytes()},
+        {"groups": np.array([0, 2, 9], dtype="<i8").tobytes()},
+        {"indptr": np.array([0, 1, 1, 3], dtype="<i8").tobytes()},
+        {"indices": np.array([0, 1, 2], dtype="<i8").tobytes()},
+        {"values": np.ones(4).tobytes()},
+        {"initial": b""},
+    ],
+)
+def test_arrays_of_a_process_that_do_not_fit_are_refused(pipes: Pipes, changes: dict[str, object]) -> None:
+    reply = pipes.ask(model(**(PROCESS | changes)))
+    assert isinstance(reply, Failure)
+    assert reply.kind == "protocol"
+    assert pipes.ask(model(**PROCESS)) == Loaded()
+
+
+def test_a_process_is_answered_in_every_state_and_at_its_start(pipes: Pipes) -> None:
+    assert pipes.ask(model(**PROCESS)) == Loaded()
+    last = pack_mask(np.array([False, True]))
+    ones = np.array([1.0, 1.0, 0.0]).tobytes()
+    for request, expected in (
+        (Evaluate(0, 'Pmax=? [ F "a0" ]', "policy-iteration", [last]), [1, 1]),
+        (Evaluate(0, 'Pmin=? [ F "a0" ]', "sound", [last]), [0, 1]),
+        (Evaluate(0, 'R{"v0"}max=? [ C<=3 ]', "policy-iteration", [], [ones], leaving=last), [3, 1]),
+    ):
+        reply = pipes.ask(request)
+        assert isinstance(reply, Values), reply
+        assert np.frombuffer(reply.values).tolist() == expected, request
+    bounded = pipes.ask(Evaluate(0, 'Pmax=? [ F{"v0"}<=1 "a0" ]', "sound", [last], [ones], bounded=True))
+    assert isinstance(bounded, Failure)
+    assert bounded.kind == "protocol"
+    assert pipes.ask(model()) == Loaded()
+    at_start = pipes.ask(Evaluate(0, 'P=? [ F "a0" ]', "elimination", [last], at_start=True))
+    assert isinstance(at_start, Failure)
+    assert at_start.kind == "protocol"
+
+
+def test_several_objectives_are_answered_at_the_start_in_rationals(pipes: Pipes) -> None:
+    last = pack_mask(np.array([False, True]))
+    assert pipes.ask(model(**PROCESS)) == Loaded()
+    in_doubles = pipes.ask(Evaluate(0, 'multi(P>=1 [ F "a0" ])', "sound", [last], at_start=True))
+    assert isinstance(in_doubles, Failure)
+    assert in_doubles.kind == "protocol"
+    assert pipes.ask(model(**(PROCESS | {"values": ["1/1"] * 3}))) == Loaded()
+    for formula, expected in (
+        ('multi(P>=1 [ F "a0" ], P<=0 [ F<=1 "a0" ])', 1),
+        ('multi(P>=1 [ F "a0" ], P>=1 [ F<=1 "a0" ])', 1),
+        ('multi(P<=0 [ F "a0" ], P>=1 [ F "a0" ])', 0),
+    ):
+        reply = pipes.ask(Evaluate(0, formula, "exact", [last], at_start=True))
+        assert isinstance(reply, Values), reply
+        assert isinstance(reply.values, bytes)
+        assert np.frombuffer(reply.values).tolist() == [expected], formula
+    pareto = pipes.ask(Evaluate(0, 'multi(Pmax=? [ F "a0" ], Pmin=? [ F<=1 "a0" ])', "exact", [last], at_start=True))
+    assert isinstance(pareto, Failure)
+    assert "Pareto" in pareto.message
+
+
 def test_a_message_that_is_too_long_ends_the_process(doomed: Pipes) -> None:
     os.write(doomed.requests, LENGTH.pack(MAX_MESSAGE + 1))
     assert doomed.process.wait(timeout=30) == 1
