@@ -14,6 +14,8 @@ from tracebridge.chain import ChainFit, LengthCounts, document_text, fit_chain
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.chain.expanded.naming import VARIABLES
 from tracebridge.checking import ENGINE_NAMES, iter_check
+from tracebridge.checking.prism_process import find_prism
+from tracebridge.checking.run import DEFAULT_ENGINES
 from tracebridge.errors import Location, NothingToCheckError, PropertyError, UsageError
 from tracebridge.export import format_prism, is_rewritten, rewrite_for_export
 from tracebridge.inference import (
@@ -29,8 +31,9 @@ from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
 from tracebridge.inference.expanded.advice import advice
 from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.ladder import Ladder
-from tracebridge.inference.expanded.modelling import FittedModel, fit_named, is_first_order
+from tracebridge.inference.expanded.modelling import AUTO, FittedModel, fit_named, is_first_order
 from tracebridge.inference.expanded.posterior import FitDraws
+from tracebridge.inference.expanded.remembered import require_remembered
 from tracebridge.inference.expanded.scope import required_scope
 from tracebridge.inference.expanded.standing import standings
 from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
@@ -40,6 +43,7 @@ from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undec
 from tracebridge.inference.planning import Plan
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
+from tracebridge.inference.robust_guarantee import RobustGuarantee, robust_guarantees
 from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, varying_covariates
 from tracebridge.pctl import ast, format_properties, read_properties, resolve_constants
 from tracebridge.report import (
@@ -55,7 +59,7 @@ from tracebridge.report import (
 )
 from tracebridge.report.figures import HORIZON_GAP
 from tracebridge.resources import packaged
-from tracebridge.states.model_form import FIRST_ORDER
+from tracebridge.states.model_form import FIRST_ORDER, parse_model
 from tracebridge.traces import Trace, TraceTally, open_traces
 
 #: Told what is being done, so that a caller can show it.
@@ -170,16 +174,18 @@ def assess(
     output: str | Path | None = None,
     force: bool = False,
     model: str = FIRST_ORDER,
-    engines: Sequence[str] = ("closed-form", "storm"),
+    engines: Sequence[str] = DEFAULT_ENGINES,
     exact: bool = False,
     constants: Mapping[str, Fraction | bool] | None = None,
     time_limit: float | None = None,
+    prism: str | Path | None = None,
     seed: int = 0,
     draws: int = DEFAULT_DRAWS,
     resamples: int = DEFAULT_RESAMPLES,
     replicates: int = DEFAULT_REPLICATES,
     covariates: Sequence[str] | None = None,
     futures: int = PLAN_FUTURES,
+    robust: float | None = None,
     progress: Progress = lambda message: None,
     **options: Any,
 ) -> Assessment:
@@ -190,18 +196,25 @@ def assess(
         output: folder for chain.json, model.prism, the property files, results.json and summary.md; nothing is written
             without one. force: also into a non-empty folder that is not ours.
         model: what a state remembers, see `parse_model`; or ``auto``, which climbs the ladder and takes what passes.
-        engines, exact, constants, time_limit: see `check`. options: see `fit_files`.
+        engines, exact, constants, time_limit, prism: see `check`. options: see `fit_files`.
         seed: of everything that is drawn.
         draws: of the posterior, for intervals, P(satisfied | data) and properties with ``credible``. resamples: of the
             bootstrap. replicates: of the certificate. futures: for each number of further runs, for properties that the
             data leave undecided. Each of these can be 0, which turns it off.
         covariates: what the certificate tests runs for differing by; by default task, trial and model, as far as known.
+        robust: the level of the conservative guarantee, see `robust_guarantees`; None for none.
 
     Raises:
         TracebridgeError: as the stages do; nothing is written then.
     """
     effort = _Effort(
-        seed=seed, draws=draws, resamples=resamples, replicates=replicates, futures=futures, covariates=covariates
+        seed=seed,
+        draws=draws,
+        resamples=resamples,
+        replicates=replicates,
+        futures=futures,
+        covariates=covariates,
+        robust=robust,
     )
     file = read_properties(properties if properties is not None else packaged("properties", "reliability.props"))
     if is_rewritten(file):
@@ -211,6 +224,8 @@ def assess(
         )
     plain = is_first_order(model)
     resolved = resolve_constants(file, constants or {}, variables=() if plain else VARIABLES)
+    if not plain:
+        require_remembered(resolved, None if model == AUTO else parse_model(model))
     if not resolved.properties:
         raise NothingToCheckError(f"{file.path} holds no property")
     folder = (
@@ -222,8 +237,8 @@ def assess(
     if not plain:
         richer = fit_named(fitted.fit, fitted.traces, model, replicates=replicates, seed=seed, progress=progress)
     fit = fitted.fit if richer is None else richer.fit
-    agreements = _checked(fit, resolved, engines, exact=exact, time_limit=time_limit, progress=progress)
-    versions = {ENGINE_NAMES[name]: engine_version(name) for name in engines}
+    agreements = _checked(fit, resolved, engines, exact=exact, time_limit=time_limit, prism=prism, progress=progress)
+    versions = {ENGINE_NAMES[name]: engine_version(name, prism=prism) for name in engines}
     findings = _judged(fitted, richer, resolved, agreements, effort, engines=versions, exact=exact, progress=progress)
     texts = _texts(fit, file, resolved)
     texts["summary.md"] = summary_markdown(findings)
@@ -245,11 +260,12 @@ def _checked(
     *,
     exact: bool,
     time_limit: float | None,
+    prism: str | Path | None,
     progress: Progress,
 ) -> list[Agreement]:
     """What the engines say, property by property."""
     results = []
-    for result in iter_check(fit, file, engines=engines, exact=exact, time_limit=time_limit):
+    for result in iter_check(fit, file, engines=engines, exact=exact, time_limit=time_limit, prism=prism):
         progress(f"{result.engine}: {result.property.name or result.property.text}")
         results.append(result)
     return compare(results)
@@ -269,6 +285,7 @@ class _Effort:
     replicates: int
     futures: int
     covariates: Sequence[str] | None
+    robust: float | None
 
     def __post_init__(self) -> None:
         if min(self.seed, self.draws, self.resamples, self.replicates, self.futures) < 0:
@@ -326,16 +343,25 @@ def _judged(
     if isinstance(fit, ChainFit):
         progress("planning")
         plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
+    guarantees: Sequence[RobustGuarantee | None] = [None] * len(agreements)
+    if effort.robust is not None:
+        guarantees = robust_guarantees(fit, [each.property for each in agreements], level=effort.robust)
     properties = []
     standing_of = standings(certificate if ladder is None else ladder)
-    for agreement, opinion, plan in zip(agreements, opinions, plans, strict=True):
+    for agreement, opinion, plan, guarantee in zip(agreements, opinions, plans, guarantees, strict=True):
         formula = agreement.property.formula
         basis = qualitative_basis(base, formula) if is_relative_to_support(base) else ()
         standing = standing_of[required_scope(formula)]
         marks = marks_of(basis, standing.mark)
         properties.append(
             PropertyFinding(
-                agreement=agreement, standing=standing, marks=marks, opinion=opinion, plan=plan, basis=basis
+                agreement=agreement,
+                standing=standing,
+                marks=marks,
+                opinion=opinion,
+                plan=plan,
+                basis=basis,
+                guarantee=guarantee,
             )
         )
     if isinstance(fit, ExpandedFit) and fit.form.classes > 1:
@@ -414,14 +440,21 @@ def propositions_of(file: ast.PropertyFile) -> list[str]:
     return sorted(labels)
 
 
-def engine_version(name: str) -> str:
-    """The version of an engine, as reports show it."""
+def engine_version(name: str, *, prism: str | Path | None = None) -> str:
+    """The version of an engine, as reports show it.
+
+    Args:
+        prism: see `check`.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     from tracebridge.version import __version__
 
-    if ENGINE_NAMES[name] == ENGINE_NAMES["closed-form"]:
+    if name == "closed-form":
         return __version__
+    if name == "prism":
+        executable = find_prism(prism)
+        return "missing" if executable is None else executable.version() or "unknown"
     try:
         return version("stormpy")
     except PackageNotFoundError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, say, write
+from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.options import (
     checking,
     common,
@@ -40,6 +41,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 @fitting
 @checking
 @judging
+@guaranteeing
 @click.option(
     "--model",
     "model",
@@ -76,7 +78,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 )
 @common
 def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> int:
-    """Fit a chain to traces, certify it, check every property with two engines and with the data, and report.
+    """Fit a chain to traces, certify it, check every property with every engine and with the data, and report.
 
     TRACES are files, folders or patterns; a last argument that ends in .props, .pctl or .csl is the property file.
     Without one the packaged reliability.props is used.
@@ -112,8 +114,10 @@ def _run(
     seed: int,
     as_json: bool,
 ) -> int:
+    from tracebridge.checking import default_engines
     from tracebridge.pipeline import assess as run_assessment
 
+    prism = options.get("prism")
     began = time.monotonic()
     with progress_line() as progress:
         assessment = run_assessment(
@@ -121,7 +125,8 @@ def _run(
             properties,
             output=options["output"],
             force=options["force"],
-            engines=options.get("engines") or ("closed-form", "storm"),
+            engines=options.get("engines") or default_engines(prism),
+            prism=prism,
             exact=options.get("exact", False),
             constants=parse_constants(options.get("constants", ())),
             time_limit=options.get("time_limit"),
@@ -131,6 +136,7 @@ def _run(
             skip_bad=options.get("skip_bad", False),
             model=options.get("model", "first-order"),
             seed=seed,
+            robust=options.get("robust"),
             covariates=[_COVARIATES.get(name, name) for name in options.get("covariates", ())] or None,
             **{name: options[name] for name in ("draws", "futures", "resamples", "replicates") if name in options},
             **fit_options(options),
@@ -167,6 +173,7 @@ def _show(assessment: Assessment) -> None:
     write(_figure_line(assessment.findings))
     write("")
     print_findings(assessment.findings.properties)
+    print_guarantees(assessment.findings.properties)
     for note in assessment.findings.notes:
         say(f"note: {note}")
     if assessment.folder is not None:

@@ -16,6 +16,7 @@ from tracebridge.cli.options import (
     parse_pairs,
     reading,
 )
+from tracebridge.cli.show_sensitivity import property_file, show_sensitivity
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ _MAX_MATRIX = 200
     "order2 (the step before), dwell4 (how long it has stayed, up to 4), clock (the number of the step, in bins that "
     "cross-validation chooses; or clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 "
     "(hidden phases from left to right; phases:4:full in any order; :shared and :full-shared if all states leave them "
-    "alike), classes:2 (hidden classes of tasks, from repeated trials), group:ATTRIBUTE (a chain for each value of "
-    "task, trial, model or an attribute).",
+    "alike), classes:2 (hidden classes of tasks, from 3 or more trials of a task), group:ATTRIBUTE (a chain for each "
+    "value of task, trial, model or an attribute).",
 )
 @reading
 @fitting
@@ -123,12 +124,28 @@ def _print_states(abstraction: Abstraction) -> None:
 @click.option(
     "--matrix", is_flag=True, help="Show the fundamental matrix N and the absorption probabilities B in full."
 )
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Instead, rank the transitions by what they do to a property, and for a fitted chain by how much of what is "
+    "not known about the property comes from them.",
+)
+@click.option(
+    "--property",
+    "properties",
+    metavar="TEXT|FILE",
+    help='With --sensitivity: a property, or a property file. [default: P=? [ F "success" ]]',
+)
+@click.option("--all", "every", is_flag=True, help="With --sensitivity: every transition, not the first ten.")
 @model_constants
 @common
 def show(
     model: str,
     d_max: int,
     matrix: bool,
+    sensitivity: bool,
+    properties: str | None,
+    every: bool,
     constants: tuple[str, ...],
     as_json: bool,
     seed: int,  # noqa: ARG001
@@ -140,7 +157,17 @@ def show(
     """
     from tracebridge.checking.models import read_model
 
-    read = read_model(model, constants=parse_constants(constants))
+    values = parse_constants(constants)
+    if sensitivity:
+        file = property_file(properties)
+        declared = {constant.name for constant in file.constants}
+        read = read_model(model, constants={name: value for name, value in values.items() if name not in declared})
+        of_file = {name: value for name, value in values.items() if name in declared}
+        show_sensitivity(read, file, of_file, by_default=properties is None, every=every, as_json=as_json)
+        return
+    if properties is not None or every:
+        raise click.UsageError("--property and --all belong to --sensitivity")
+    read = read_model(model, constants=values)
     chain = read.chain
     document = _described(chain, d_max)
     if read.expanded is not None and "missing" not in document:
@@ -288,13 +315,30 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     show_default=True,
     help="Cut runs at this length; they are censored.",
 )
+@click.option(
+    "--trials",
+    type=click.IntRange(1, 10_000_000),
+    default=1,
+    show_default=True,
+    help="Runs of each task. In a chain with classes of tasks those of one task share its class.",
+)
 @click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
 @model_constants
 @common
 def sample(
-    model: str, n_runs: int, max_steps: int, output: str, constants: tuple[str, ...], as_json: bool, seed: int
+    model: str,
+    n_runs: int,
+    max_steps: int,
+    trials: int,
+    output: str,
+    constants: tuple[str, ...],
+    as_json: bool,
+    seed: int,
 ) -> None:
-    """Draw runs from a chain and write them as traces (with --json as one document)."""
+    """Draw runs from a chain and write them as traces (with --json as one document).
+
+    Runs name their task if the chain has classes of tasks, or with --trials.
+    """
     from msgspec import to_builtins
 
     from tracebridge.chain import sample_traces
@@ -302,7 +346,7 @@ def sample(
     from tracebridge.traces import write_traces
 
     chain = read_model(model, constants=parse_constants(constants)).chain
-    runs = sample_traces(chain, n_runs, seed=seed, max_steps=max_steps)
+    runs = sample_traces(chain, n_runs, seed=seed, max_steps=max_steps, trials=trials)
     if output != "-" or not as_json:
         write_traces(runs, output)
     if as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, say
+from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.options import checking, common, judging
 from tracebridge.version import __version__
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tracebridge.inference.expanded.standing import Standing
     from tracebridge.inference.planning import Plan
     from tracebridge.inference.qualitative import QualitativeBasis
+    from tracebridge.inference.robust_guarantee import RobustGuarantee
     from tracebridge.inference.uncertainty import KnownDraws
     from tracebridge.pctl import Experiment
     from tracebridge.pctl.ast import PropertyFile
@@ -45,20 +47,23 @@ Point = Mapping[str, Fraction | bool]
 @click.argument("properties")
 @checking
 @judging
+@guaranteeing
 @common
 def check(
     model: str,
     properties: str,
     engines: tuple[str, ...],
+    prism: str | None,
     exact: bool,
     constants: tuple[str, ...],
     time_limit: float | None,
     draws: int,
     futures: int,
+    robust: float | None,
     as_json: bool,
     seed: int,
 ) -> int:
-    """Check the PROPERTIES file on MODEL with both engines and compare them.
+    """Check the PROPERTIES file on MODEL with every engine and compare them.
 
     MODEL is a chain.json or a PRISM file. --const gives values to constants of the property file, and to undefined
     constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an experiment: every property is checked for
@@ -69,7 +74,7 @@ def check(
     assess recorded in a results.json beside that very file stands beside every property.
     """
     from tracebridge.agreement import worst_exit_code
-    from tracebridge.checking import ENGINE_NAMES
+    from tracebridge.checking import ENGINE_NAMES, default_engines
     from tracebridge.cli.verdicts import ExperimentTable, print_findings
     from tracebridge.pctl import Experiment, read_properties
     from tracebridge.pipeline import engine_version
@@ -77,14 +82,18 @@ def check(
 
     if model == properties == "-":
         raise click.UsageError("only one of MODEL and PROPERTIES can be standard input")
-    names: tuple[str, ...] = engines or tuple(ENGINE_NAMES)
+    names = engines or default_engines(prism)
     file = read_properties(Path(properties) if properties != "-" else "-")
     experiment = Experiment.parse(part for text in constants for part in text.split(","))
     recorded = None if model == "-" else recorded_standings(model)
     standings = None if recorded is None else recorded.standings
-    data = _Data(draws=draws, futures=0 if experiment.varying else futures, seed=seed, standings=standings or {})
+    data = _Data(
+        draws=draws, futures=0 if experiment.varying else futures, seed=seed, robust=robust, standings=standings or {}
+    )
     note = _certificate_note(recorded)
-    points = _points(model, file, experiment, data, note, engines=names, exact=exact, time_limit=time_limit)
+    points = _points(
+        model, file, experiment, data, note, engines=names, prism=prism, exact=exact, time_limit=time_limit
+    )
     shown: dict[str, Any] = {}
     if experiment.varying:
         table = ExperimentTable(experiment.varying)
@@ -97,6 +106,8 @@ def check(
         shown = {"varying": list(experiment.varying), "points": documents}
         if not as_json:
             table.print()
+            if robust is not None:
+                say("note: the guarantee at each point is in the document that --json writes")
     else:
         ((_, findings),) = points
         codes = [each.agreement.exit_code for each in findings]
@@ -104,12 +115,13 @@ def check(
             shown = {"properties": [each.to_dict() for each in findings]}
         else:
             print_findings(findings)
+            print_guarantees(findings)
     code = worst_exit_code(codes)
     if as_json:
         tool = {
             "name": "tracebridge",
             "version": __version__,
-            "engines": {ENGINE_NAMES[name]: engine_version(name) for name in names},
+            "engines": {ENGINE_NAMES[name]: engine_version(name, prism=prism) for name in names},
         }
         kind = "tracebridge-experiment" if experiment.varying else "tracebridge-check"
         head = {"kind": kind, "schema_version": 1, "tool": tool, "model": model, "exact": exact}
@@ -126,6 +138,7 @@ def _points(
     about_certificate: str,
     *,
     engines: tuple[str, ...],
+    prism: str | None,
     exact: bool,
     time_limit: float | None,
 ) -> Iterator[tuple[Point, list[PropertyFinding]]]:
@@ -151,7 +164,13 @@ def _points(
                 if read.expanded is not None and read.expanded.paths is None:
                     say(f"note: {_NO_RUNS}")
             results = iter_points(
-                model_for(read, file), file, of_file.points(), engines=engines, exact=exact, time_limit=time_limit
+                model_for(read, file),
+                file,
+                of_file.points(),
+                engines=engines,
+                exact=exact,
+                time_limit=time_limit,
+                prism=prism,
             )
             agreements: list[Agreement] = []
             while group := list(islice(results, len(engines))):  # one property at one point
@@ -190,6 +209,7 @@ class _Data:
     draws: int
     futures: int
     seed: int
+    robust: float | None
     standings: Mapping[Scope, Standing]
     known: KnownDraws = field(default_factory=dict)
     sources: list[FitDraws] = field(default_factory=list)  # that of the fit, made when it is first asked for
@@ -209,10 +229,13 @@ class _Data:
         from tracebridge.inference.expanded.scope import required_scope
         from tracebridge.inference.judgement import judged, plans_of_undecided
         from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
+        from tracebridge.inference.robust_guarantee import robust_guarantees
         from tracebridge.report import PropertyFinding, marks_of
         from tracebridge.report.findings import end_was_seen, without_an_end
 
         if fit is None:
+            if self.robust is not None:
+                say("note: no guarantee: this model has no counts of runs behind it")
             return [PropertyFinding(agreement=agreement) for agreement in agreements]
         if self.draws and not (isinstance(fit, ExpandedFit) and fit.paths is None):
             progress(f"{self.draws} draws of the posterior")
@@ -233,7 +256,10 @@ class _Data:
             resolved = replace(file, properties=tuple(agreement.property for agreement in agreements))
             plans = plans_of_undecided(fit, resolved, agreements, futures=self.futures, seed=self.seed)
         findings = []
-        for agreement, plan in zip(agreements, plans, strict=True):
+        guarantees: Sequence[RobustGuarantee | None] = [None] * len(agreements)
+        if self.robust is not None:
+            guarantees = robust_guarantees(fit, [each.property for each in agreements], level=self.robust)
+        for agreement, plan, guarantee in zip(agreements, plans, guarantees, strict=True):
             formula = agreement.property.formula
             basis: tuple[QualitativeBasis, ...] = ()
             if not isinstance(fit, ExpandedFit) and is_relative_to_support(fit):
@@ -241,7 +267,9 @@ class _Data:
             standing = self.standings.get(required_scope(formula))
             marks = marks_of(basis, None if standing is None else standing.mark)
             findings.append(
-                PropertyFinding(agreement=agreement, standing=standing, marks=marks, plan=plan, basis=basis)
+                PropertyFinding(
+                    agreement=agreement, standing=standing, marks=marks, plan=plan, basis=basis, guarantee=guarantee
+                )
             )
         return findings if end_was_seen(fit) else [without_an_end(each) for each in findings]
 

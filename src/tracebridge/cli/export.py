@@ -13,10 +13,12 @@ from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
+    from tracebridge.checking.models import Model
     from tracebridge.report import OutputFolder
 
 #: What can be written.
 _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
+_ALL = "all"
 
 
 @click.command()
@@ -24,11 +26,19 @@ _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
 @click.option(
     "--to",
     "target",
-    type=click.Choice(_TARGETS),
+    type=click.Choice((*_TARGETS, _ALL)),
     default="prism",
     show_default=True,
     help="What to write: PRISM's language, PRISM's or Storm's explicit files (.tra, .lab and so on), Storm's DRN, UMB, "
-    "or our own document.",
+    "or our own document; all writes each of them to a folder of its name.",
+)
+@click.option(
+    "--intervals",
+    "level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="LEVEL",
+    help="With --to prism, and for a fitted chain: write an interval chain, each transition between the ends of its "
+    "Clopper-Pearson interval, all of them at once at this level, such as 0.95 (see check --robust).",
 )
 @click.option(
     "--properties",
@@ -42,6 +52,7 @@ _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
 def export(
     model: str,
     target: str,
+    level: float | None,
     properties: str | None,
     output: str,
     force: bool,
@@ -56,6 +67,8 @@ def export(
     from tracebridge.pctl import format_properties, read_properties
     from tracebridge.report import OutputFolder
 
+    if level is not None and target != "prism":
+        raise UsageError("intervals are written in PRISM's language only: --to prism")
     values = parse_constants(constants)
     source = None if properties is None else read_properties(Path(properties))
     declared = set() if source is None else {constant.name for constant in source.constants}
@@ -70,15 +83,55 @@ def export(
         language: Literal["prism", "storm"] = "storm" if target in ("drn", "storm-explicit") else "prism"
         rewritten = format_properties(rewrite_for_export(file, chain), target=language)
     folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)
-    written = _write_model(chain, target, folder)
+    if level is not None:
+        written = [folder.write("model.prism", _interval_text(read, level))]
+    elif target == _ALL:
+        written = _write_every(chain, folder)
+    else:
+        written = _write_model(chain, target, folder)
     if rewritten is not None:
         written.append(folder.write("properties.props", rewritten))
-    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": [p.name for p in written]}
+    files = [path.relative_to(folder.path).as_posix() for path in written]
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": files}
     folder.write_json("export.json", manifest)
     if as_json:
         emit(manifest)
     else:
         say(f"wrote {', '.join(str(path) for path in written)}")
+
+
+def _interval_text(read: Model, level: float) -> str:
+    """The interval chain of a fit in PRISM's language."""
+    from tracebridge.export.prism_intervals import format_prism_intervals
+    from tracebridge.inference.interval_entries import interval_chain_of_fit
+
+    if read.fit is None:
+        reason = (
+            "the states of this fit remember more" if read.expanded else "this model has no counts of runs behind it"
+        )
+        raise UsageError(f"intervals come from the counts of a first-order fit, and {reason}")
+    chain = interval_chain_of_fit(read.fit, method="clopper-pearson", level=level, together="chain")
+    return format_prism_intervals(chain)
+
+
+def _write_every(chain: MarkovChain, folder: OutputFolder) -> list[Path]:
+    """Each format that can hold the model, in a folder of its name."""
+    from tracebridge.export.prism import MAX_STATES
+    from tracebridge.report import OutputFolder
+
+    left_out = {}
+    if chain.n_states > MAX_STATES:
+        left_out["prism"] = f"the model has {chain.n_states} states, and PRISM's language is written up to {MAX_STATES}"
+    if chain.is_exact:
+        left_out["storm-explicit"] = "Storm's explicit files have doubles only, and this model is rational"
+    written = []
+    for target in _TARGETS:
+        if target in left_out:
+            say(f"note: {target} is left out: {left_out[target]}")
+            continue
+        inner = OutputFolder(folder.path / target, marker="../export.json", kind="tracebridge-export", force=True)
+        written += _write_model(chain, target, inner)
+    return written
 
 
 def _write_model(chain: MarkovChain, target: str, folder: OutputFolder) -> list[Path]:

@@ -207,8 +207,15 @@ def checking(command: F) -> F:
             "--engine",
             "engines",
             multiple=True,
-            type=click.Choice(["closed-form", "storm"]),
-            help="Use only this engine; may be given more than once. Both by default.",
+            type=click.Choice(["closed-form", "storm", "prism"]),
+            help="Use only this engine; may be given more than once. By default closed-form and storm, and prism where "
+            "it is there.",
+        ),
+        click.option(
+            "--prism",
+            metavar="PATH",
+            help="The executable of PRISM, or the folder that it was unpacked to. By default that of the environment "
+            "variable TRACEBRIDGE_PRISM, or a prism on the PATH.",
         ),
         click.option("--exact", is_flag=True, help="Work in rationals; the engines must then be equal."),
         click.option(
@@ -222,7 +229,7 @@ def checking(command: F) -> F:
             "--time-limit",
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
-            help="Time for one operator in Storm. [default: 60, and 20 for its exact engine]",
+            help="Time for one operator in Storm or PRISM. [default: 60, and 20 for their exact engines]",
         ),
     ]
     for option in reversed(options):

@@ -8,8 +8,8 @@ from tracebridge.checking.constructs import engine_support
 def construct_markdown() -> str:
     """The table as GitHub-flavoured Markdown, one row a construct; see `engine_support` and `construct_table`."""
     lines = [
-        "| construct | example | closed form | Storm engine | PRISM's syntax | Storm's syntax |",
-        "|---|---|---|---|---|---|",
+        "| construct | example | closed form | Storm engine | PRISM engine | PRISM's syntax | Storm's syntax |",
+        "|---|---|---|---|---|---|---|",
     ]
     for support in engine_support():
         construct = support.tools.construct
@@ -19,6 +19,7 @@ def construct_markdown() -> str:
             f"`{example}`",
             support.closed_form,
             support.storm,
+            support.prism,
             support.tools.prism.syntax,
             support.tools.storm.syntax,
         ]

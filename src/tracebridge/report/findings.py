@@ -13,6 +13,7 @@ from tracebridge.inference.expanded.standing import Standing, standings
 from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
+    from tracebridge.agreement import Ends
     from tracebridge.chain.fit import ChainFit
     from tracebridge.inference.certificate import Certificate
     from tracebridge.inference.expanded.certificate import ModelCertificate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tracebridge.inference.identification import ReliabilityBounds
     from tracebridge.inference.planning import Plan
     from tracebridge.inference.qualitative import QualitativeBasis
+    from tracebridge.inference.robust_guarantee import RobustGuarantee
     from tracebridge.inference.second_opinion import SecondOpinion
     from tracebridge.report.figures import KeyFigures
     from tracebridge.report.observed import ObservedCurve
@@ -44,7 +46,8 @@ class PropertyFinding:
         standing: what the certificate says for the scope that the property needs; None where none was looked for.
         marks: words that stand beside its verdict and numbers wherever they are shown.
         opinion: intervals by other methods. plan: how many more runs would decide it. basis: what its qualitative
-            operators rest on, on a chain that lacks unseen transitions.
+            operators rest on, on a chain that lacks unseen transitions. guarantee: what holds for all chains that the
+            counts do not exclude; None where it was not asked for.
     """
 
     agreement: Agreement
@@ -53,6 +56,12 @@ class PropertyFinding:
     opinion: SecondOpinion | None = None
     plan: Plan | None = None
     basis: tuple[QualitativeBasis, ...] = ()
+    guarantee: RobustGuarantee | None = None
+
+    @property
+    def interval(self) -> Ends | None:
+        """The posterior interval of its number."""
+        return None if self.agreement.uncertainty is None else self.agreement.uncertainty.interval
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
@@ -63,6 +72,7 @@ class PropertyFinding:
             "second_opinion": None if self.opinion is None else self.opinion.to_dict(),
             "plan": None if self.plan is None else self.plan.to_dict(),
             "rests_on": [each.to_dict() for each in self.basis],
+            **({} if self.guarantee is None else {"guarantee": self.guarantee.to_dict(self.interval)}),
         }
 
 

@@ -12,6 +12,13 @@ from tracebridge.inference.expanded.task_classes import class_reliabilities, pas
 from tracebridge.pctl import explain
 from tracebridge.report.certificate import certificate_markdown
 from tracebridge.report.figure_tables import curve_notes, curve_table, figure_table
+from tracebridge.report.guarantee import (
+    COLUMNS,
+    guarantee_heading,
+    guarantee_rows,
+    has_guarantees,
+    missing_guarantees,
+)
 from tracebridge.report.markdown import bullets, escape, table
 from tracebridge.report.model_certificate import ladder_markdown, model_certificate_markdown
 from tracebridge.report.results import POLICIES, assumption_notes
@@ -102,6 +109,11 @@ def _properties(findings: Findings) -> Iterator[str]:
     )
     if methods := _methods(findings):
         yield methods
+    if has_guarantees(findings.properties):
+        yield f"{guarantee_heading(findings.properties)}."
+        yield table(COLUMNS, guarantee_rows(findings.properties))
+        missing = missing_guarantees(findings.properties)
+        yield bullets(f"**{escape(name)}**: {escape(reason)}" for name, reason in missing)
     yield bullets(
         line
         for position, each in enumerate(findings.properties, start=1)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.interval import IntervalChain
 from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.closedform.batched.chain_stack import ChainStack
 
 EIGHTH = 0.125  # bounds are multiples of it, so that their sums are exact and often meet one
 
@@ -80,3 +81,20 @@ def mixed(chain: IntervalChain, rng: np.random.Generator, number: int) -> list[M
         return rng.dirichlet(np.full(len(corners), 0.4)) @ corners
 
     return [with_rows(chain, np.array([row(corners) for corners in vertices])) for _ in range(number)]
+
+
+def drawn_inside(chain: IntervalChain, number: int, seed: int) -> ChainStack:
+    """Chains whose entries lie between the bounds: a random point of the box, moved onto the rows that sum to one."""
+    rng = np.random.default_rng(seed)
+    low, high, indptr = chain.lower.data[:, None], chain.upper.data[:, None], chain.upper.indptr
+    sizes = np.diff(indptr)
+    x = low + (high - low) * rng.beta(0.3, 0.3, size=(len(low), number))  # often near a bound
+
+    def totals(values):
+        return np.repeat(np.add.reduceat(values, indptr[:-1], axis=0), sizes, axis=0)
+
+    missing = 1 - totals(x)
+    up, down = totals(high - x), totals(x - low)
+    share = np.where(missing > 0, missing / np.where(up > 0, up, 1), -missing / np.where(down > 0, down, 1))
+    x = x + share * np.where(missing > 0, high - x, low - x)
+    return ChainStack(chain.member, np.clip(x, low, high), chain.initial[:, None])

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tests.closedform.robust.interval_chains import extreme_rows, interval_chains, mixed, with_rows
+from tests.closedform.robust.interval_chains import drawn_inside, extreme_rows, interval_chains, mixed, with_rows
 from tests.closedform.strategies import chains
 
 from tracebridge.chain.interval import IntervalChain
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.closedform import FloatArithmetic, evaluate_operator
+from tracebridge.closedform.batched.operators import evaluate_stacked
 from tracebridge.closedform.robust import robust, robust_values
 from tracebridge.closedform.robust.rows import IntervalRows
 from tracebridge.errors import ModelError, PropertyError, UnsupportedError
@@ -346,3 +347,35 @@ def test_what_is_not_evaluated_says_so():
         robust_values(COIN, parse_formula('P=? [F "best"]'), "min")
     with pytest.raises(PropertyError, match="no reward structure"):
         robust_values(COIN, parse_formula('R=? [F "good"]'), "min")
+
+
+# ---------------------------------------------------------------- a thousand chains at a time
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_thousand_chains_inside_the_bounds_have_values_inside_the_robust_ones(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    centre = rng.dirichlet(np.full(n, 0.3), size=n)
+    centre[-2:] = np.eye(n)[-2:]
+    around = rng.uniform(0.02, 0.3, size=(n, n))
+    around[-2:] = 0  # they stay absorbing
+    chain = IntervalChain(
+        states=tuple(f"s{i}" for i in range(n)),
+        lower=csr_array(np.maximum(centre - around, 0.0)),
+        upper=csr_array(np.minimum(centre + around, 1.0)),
+        initial=np.full(n, 1 / n),
+        labels={"a": np.arange(n) == n - 1, "b": np.arange(n) % 3 == 0, "end": np.arange(n) >= n - 2},
+        rewards={"r": RewardStructure(state=rng.integers(0, 4, size=n).astype(float))},
+    )
+    stack = drawn_inside(chain, 1_000, seed)
+    assert (stack.entries >= chain.lower.data[:, None]).all()
+    assert (stack.entries <= chain.upper.data[:, None]).all()
+    np.testing.assert_allclose(np.add.reduceat(stack.entries, chain.upper.indptr[:-1], axis=0), 1, rtol=1e-12)
+    for text in (*UNBOUNDED[:5], *BOUNDED, 'R=? [F "end"]'):
+        operator = parse_formula(text)
+        values = evaluate_stacked(stack, operator, holds_in(chain.member))
+        least, greatest = (robust_values(chain, operator, direction) for direction in ("min", "max"))
+        # doubles of the draws are off by far less than a relative 1e-9
+        assert (values >= least.lower[:, None] * (1 - 1e-9)).all(), text
+        assert (values <= greatest.upper[:, None] * (1 + 1e-9)).all(), text

@@ -12,6 +12,7 @@ What the edges alone decide is exact. The rest are doubles rounded outward: boun
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from tracebridge.chain.interval import IntervalChain
     from tracebridge.closedform.bounds import StepWindow
-    from tracebridge.closedform.until import UntilForm
+    from tracebridge.closedform.until import Holds, UntilForm
     from tracebridge.pctl.ast import Formula, Operator, PathFormula
 
     Mask = NDArray[np.bool_]
@@ -61,16 +62,18 @@ MAX_WORK = 5 * 10**8
 _WORK_OF_A_STEP = 2_000
 
 
-def robust_values(chain: IntervalChain, operator: Operator, direction: Direction) -> EnclosureVector:
+def robust_values(
+    chain: IntervalChain, operator: Operator, direction: Direction, holds: Holds | None = None
+) -> EnclosureVector:
     """The least or greatest value of an operator in every state, shape (n,), over the choices of nature.
 
     The threshold and the optimum of the operator are not looked at.
 
     Args:
         chain: the bounds of the rows.
-        operator: ``P`` of a PCTL path, or ``R`` of ``F``, ``C<=k`` or ``I=k``; operands are Boolean combinations of
-            labels, and bounds are numbers already.
+        operator: ``P`` of a PCTL path, or ``R`` of ``F``, ``C<=k`` or ``I=k``; bounds are numbers already.
         direction: ``min`` or ``max``.
+        holds: the states where an operand is true, shape (n,); without it operands are Boolean combinations of labels.
 
     Raises:
         PropertyError: for an unknown reward structure, and a bound that is no number of steps.
@@ -78,28 +81,29 @@ def robust_values(chain: IntervalChain, operator: Operator, direction: Direction
         UnsupportedError: for any other operator or operand, and if it would be too much work.
     """
     maximise = direction == "max"
+    holds = holds or partial(_states_where, chain)
     match operator:
         case Probability() if operator.condition is None:
-            return _probability(chain, operator.path, maximise=maximise)
+            return _probability(chain, operator.path, holds, maximise=maximise)
         case Reward() if operator.condition is None:
-            return _reward(chain, operator, maximise=maximise)
+            return _reward(chain, operator, holds, maximise=maximise)
     raise UnsupportedError("over an interval chain P and R are evaluated, without a condition")
 
 
 # ---------------------------------------------------------------- P
 
 
-def _probability(chain: IntervalChain, path: PathFormula, *, maximise: bool) -> EnclosureVector:
+def _probability(chain: IntervalChain, path: PathFormula, holds: Holds, *, maximise: bool) -> EnclosureVector:
     if not is_pctl(path):
         raise UnsupportedError("over an interval chain P takes one temporal operator over state formulas")
     possibilities = Possibilities.of_chain(chain)
     everywhere = np.ones(chain.n_states, dtype=np.bool_)
     if isinstance(path, Next):
-        holds = _indicator(_states_where(chain, state_operand(path.operand)))
-        return _iterated(possibilities, holds, 1, everywhere, maximise=maximise)
+        goal = _indicator(holds(state_operand(path.operand)))
+        return _iterated(possibilities, goal, 1, everywhere, maximise=maximise)
     if not isinstance(path, BoundedPath) or path.reward_bounds:
         raise UnsupportedError("over an interval chain bounds on rewards are not evaluated")
-    form = until_form(path, lambda formula: _states_where(chain, formula), chain.n_states)
+    form = until_form(path, holds, chain.n_states)
     # Whoever makes the complement likely makes the path unlikely.
     towards = maximise != form.complemented
     value = _until(possibilities, form, step_window(path.bound), maximise=towards)
@@ -153,14 +157,14 @@ def _unbounded_until(possibilities: Possibilities, open_: Mask, goal: Mask, *, m
 # ---------------------------------------------------------------- R
 
 
-def _reward(chain: IntervalChain, operator: Reward, *, maximise: bool) -> EnclosureVector:
+def _reward(chain: IntervalChain, operator: Reward, holds: Holds, *, maximise: bool) -> EnclosureVector:
     structure = reward_structure(chain.member, operator.structure, operator.span)
     possibilities = Possibilities.of_chain(chain)
     everywhere = np.ones(chain.n_states, dtype=np.bool_)
     path = operator.path
     match path:
         case ReachReward():
-            target = _states_where(chain, path.operand)
+            target = holds(path.operand)
             gain = _enclosed(structure.fractions(action=True))
             return _reward_until(possibilities, gain, target, maximise=maximise)
         case CumulativeReward(bound=bound) if bound is not None and path.discount is None and not path.reward_bounds:
