@@ -167,7 +167,7 @@ def test_constants_of_a_prism_model_come_from_the_same_option(here, capsys):
     assert "nope" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["mdp", "ctmc", "smg", "pta", "pomdp"])
+@pytest.mark.parametrize("kind", ["ctmc", "smg", "pta", "pomdp"])
 def test_other_kinds_of_prism_models_are_named(here, capsys, kind):
     (here / "m.prism").write_text(f"// a comment\n{kind}\nmodule m\n s:[0..1];\n [] s=0 -> (s'=1);\nendmodule\n")
     assert run(["show", "m.prism"]) == 3

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
@@ -17,21 +19,29 @@ _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["trace"]))
+@click.argument("name", type=click.Choice(["trace", "broadcast-trace"]))
 @common
 def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """Print the JSON Schema of a document: `trace` is one line of native JSON lines."""
+    """Print the JSON Schema of a document: a line of native traces, or of deliberations (broadcast-trace/0.1)."""
+    from tracebridge.confidence.broadcast import broadcast_schema
     from tracebridge.traces import trace_schema
 
-    emit(trace_schema())
+    emit(trace_schema() if name == "trace" else broadcast_schema())
 
 
 @click.command()
+@click.option("--prism", metavar="PATH", help="The executable of PRISM; by default it is looked for as check does.")
 @common
-def doctor(as_json: bool, seed: int) -> int:  # noqa: ARG001
+def doctor(prism: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Tell which engines are there, and test each on a chain with a known answer."""
+    from tracebridge.checking.prism_process import HOW_TO_GET, find_prism
+
     packages = {name: _version(name) for name in _PACKAGES}
-    tests = [_self_test(engine, exact=exact) for engine in ("closed-form", "storm") for exact in (False, True)]
+    executable = find_prism(prism)
+    engines = [_Engine("closed-form", __version__), _Engine("storm", packages["stormpy"])]
+    if executable is not None:
+        engines.append(_Engine("prism", executable.version(), str(executable.path)))
+    tests = [_self_test(engine, exact=exact) for engine in engines for exact in (False, True)]
     document = {
         "schema_version": 1,
         "tracebridge": __version__,
@@ -45,11 +55,26 @@ def doctor(as_json: bool, seed: int) -> int:  # noqa: ARG001
     else:
         write(f"tracebridge {__version__}, Python {document['python']} on {document['platform']}")
         print_table(["package", "version"], [[name, found or "missing"] for name, found in packages.items()])
-        rows = [[str(test["engine"]), str(test["arithmetic"]), str(test["result"])] for test in tests]
-        print_table(["engine", "arithmetic", "self-test"], rows)
+        columns = ["engine", "version", "arithmetic", "result"]
+        print_table([*columns[:-1], "self-test"], [[test[column] or "unknown" for column in columns] for test in tests])
+        if executable is not None:
+            write(f"PRISM is {executable.path}")
         if packages["stormpy"] is None:
-            write("Storm is missing: pip install 'stormpy>=2,<3'. Until then no property has a second engine.")
+            write("Storm is missing: pip install 'stormpy>=2,<3'. Until then few properties have a second engine.")
+        if executable is None:
+            if (other := shutil.which("prism")) is not None:
+                write(f"{other} is not asked: it is turned off, or `prism -version` does not answer as PRISM does.")
+            write(f"A third engine is optional. {HOW_TO_GET}.")
     return 0 if all(test["result"] == "passed" for test in tests) else 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """An engine by its name on the command line, and what is known about it; the path is that of PRISM."""
+
+    name: str
+    version: str | None
+    path: str | None = None
 
 
 def _version(package: str) -> str | None:
@@ -59,7 +84,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _self_test(engine: str, *, exact: bool) -> dict[str, str]:
+def _self_test(engine: _Engine, *, exact: bool) -> dict[str, str | None]:
     """A three-state loop whose success probability, expected steps and R(6) were derived by hand."""
     from tracebridge.chain import MarkovChain, RationalMatrix, RationalVector, RewardStructure
     from tracebridge.checking import check
@@ -72,13 +97,25 @@ def _self_test(engine: str, *, exact: bool) -> dict[str, str]:
         labels={"absorbed": [False, False, False, True, True]},  # type: ignore[dict-item]
         rewards={"steps": RewardStructure.from_fractions([1, 1, 1, 0, 0])},
     )
-    text = 'P=? [ F "success" ]; R{"steps"}=? [ F "absorbed" ]; P=? [ F<=6 "success" ];'
-    expected = [Fraction(24, 79), Fraction(1000, 237), Fraction(274437, 1000000)]
-    arithmetic = "rational" if exact else "double"
-    results = check(chain, text, engines=[engine], exact=exact)
-    for result, truth in zip(results, expected, strict=True):
+    questions = {
+        'P=? [ F "success" ];': Fraction(24, 79),
+        'R{"steps"}=? [ F "absorbed" ];': Fraction(1000, 237),
+        'P=? [ F<=6 "success" ];': Fraction(274437, 1000000),
+    }
+    if exact and engine.name == "prism":  # whose exact engine does not count steps
+        del questions['P=? [ F<=6 "success" ];']
+    outcome: dict[str, str | None] = {
+        "engine": engine.name,
+        "version": engine.version,
+        "path": engine.path,
+        "arithmetic": "rational" if exact else "double",
+    }
+    results = check(chain, "".join(questions), engines=[engine.name], exact=exact, prism=engine.path)
+    for result, truth in zip(results, questions.values(), strict=True):
         if result.value is None:
-            return {"engine": engine, "arithmetic": arithmetic, "result": f"failed: {result.reason}"}
-        if not result.value.lower <= truth <= result.value.upper or (exact and result.value.value != truth):
-            return {"engine": engine, "arithmetic": arithmetic, "result": f"wrong: {result.value.value} for {truth}"}
-    return {"engine": engine, "arithmetic": arithmetic, "result": "passed"}
+            return {**outcome, "result": f"failed: {result.reason}"}
+        if exact and not result.exact:
+            return {**outcome, "result": f"failed: {result.notes[0].text}"}
+        if not result.value.lower <= truth <= result.value.upper:
+            return {**outcome, "result": f"wrong: {result.value.value} for {truth}"}
+    return {**outcome, "result": "passed"}

@@ -63,7 +63,8 @@ def engine_lines(agreements: Sequence[Agreement]) -> Iterator[str]:
 
 def _agreement_line(names: Iterable[str], compared: Sequence[tuple[bool | None, float | None]]) -> str:
     """On how many properties the engines agree, and how far they are apart."""
-    who = " and ".join(names)
+    *others, last = names
+    who = f"{', '.join(others)} and {last}" if others else last
     apart = [gap for _, gap in compared if gap is not None]
     if not apart:
         return f"{who}: no value has a second engine beside it"
