@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracebridge.chain import (
         AbsorbingChain,
         ChainFit,
+        DecisionProcess,
         MarkovChain,
         RationalMatrix,
         RationalVector,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         reliability,
         reliability_curve,
     )
+    from tracebridge.confidence.audit import audit_confidence
     from tracebridge.errors import TracebridgeError
     from tracebridge.inference import Certificate, certify, property_uncertainty
     from tracebridge.inference.expanded.modelling import fit_chain
@@ -56,6 +58,7 @@ _HOME = {
     "tracebridge.chain": (
         "AbsorbingChain",
         "ChainFit",
+        "DecisionProcess",
         "MarkovChain",
         "RationalMatrix",
         "RationalVector",
@@ -80,6 +83,7 @@ _HOME = {
         "reliability_curve",
     ),
     "tracebridge.agreement": ("Agreement", "compare"),
+    "tracebridge.confidence.audit": ("audit_confidence",),
     "tracebridge.errors": ("TracebridgeError",),
     "tracebridge.inference": ("Certificate", "certify", "property_uncertainty"),
     "tracebridge.inference.expanded.modelling": ("fit_chain",),
@@ -106,6 +110,7 @@ __all__ = [
     "Certificate",
     "ChainFit",
     "CheckResult",
+    "DecisionProcess",
     "Enclosure",
     "MarkovChain",
     "Model",
@@ -124,6 +129,7 @@ __all__ = [
     "__version__",
     "absorption_probabilities",
     "assess",
+    "audit_confidence",
     "certify",
     "check",
     "compare",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tracebridge.cli.assess import assess, demo
+from tracebridge.cli.audit import audit
 from tracebridge.cli.certify import certify
 from tracebridge.cli.chain import fit, sample, show
 from tracebridge.cli.check import check
@@ -49,6 +50,7 @@ for _verb in (
     horizon,
     compare,
     trials,
+    audit,
     study,
     schema,
     doctor,

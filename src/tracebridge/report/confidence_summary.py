@@ -1,0 +1,142 @@
+"""A confidence audit for a person in a hurry: the numbers of the three axes, routers, and what the models say."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from tracebridge.report import markdown
+from tracebridge.report.table import verdict_columns, verdict_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracebridge.confidence.audit import ConfidenceAudit
+    from tracebridge.confidence.formal_model import FormalModel
+    from tracebridge.confidence.metric_value import MetricValue
+
+#: What the metrics of the headline are called, in words.
+MEANING: Final = {
+    "CRA": "the selected valid poll is correct",
+    "HRWP": "a correct poll is selected where there is one",
+    "MCR": "a wrong poll is selected where there is a correct one",
+    "PCCA": "correct polls state more confidence than wrong ones in their block (0.5: no signal)",
+    "CTR": "a correct and a wrong poll state the same confidence",
+    "selected_invalid_rate": "the selected poll has no candidate",
+    "accuracy": "valid polls are correct",
+    "mean confidence": "mean stated confidence",
+    "ECE": "expected calibration error, as stated",
+    "ECE_isotonic": "the same, recalibrated and held out",
+    "Brier": "mean squared error of stated confidence",
+    "AUROC": "a correct poll states more confidence than a wrong one, over the corpus",
+    "PSDR": "what is spoken differs from the poll that won the turn",
+    "PSIR": "of these, wrong to correct",
+    "PSDRg": "of these, correct to wrong",
+    "NPCS_unconditional": "net change of correctness by speaking",
+}
+_SUCCESS: Final = "success["
+
+
+def routers_of(audit: ConfidenceAudit) -> dict[str, MetricValue]:
+    """By rule, the expected success of a routeable block."""
+    return {
+        metric.name.removeprefix(_SUCCESS).removesuffix("]"): metric
+        for metric in audit.corpus.routers
+        if metric.name.startswith(_SUCCESS)
+    }
+
+
+def metric_text(metric: MetricValue) -> str:
+    """A value with its interval, or why there is none."""
+    if metric.status == "undefined":
+        return f"undefined: {metric.reason}"
+    if math.isnan(metric.lower):
+        return f"{metric.value:.4f}"
+    return f"{metric.value:.4f} [{metric.lower:.4f}, {metric.upper:.4f}]"
+
+
+def headline_rows(audit: ConfidenceAudit) -> list[list[str]]:
+    """One row a metric: name, value with interval, what it is of, what it means."""
+    rows = []
+    for _, metric in audit.corpus:
+        if metric.name in MEANING:
+            units = f"{metric.denominator:g} {metric.denominator_name}"
+            rows.append([metric.name, metric_text(metric), units, MEANING[metric.name]])
+    return rows
+
+
+def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[str]]:
+    """One row a router: success of a block and, where deliberations are a chain, P(pass) and blocks under it."""
+    values = {} if isinstance(model, str) else {router.rule: router for router in model.routers}
+    blocks = routers_of(audit)
+    rows = []
+    for rule in dict.fromkeys([*values, *blocks]):
+        block, value = blocks.get(rule), values.get(rule)
+        rows.append(
+            [
+                rule,
+                "-" if block is None else metric_text(block),
+                "-" if value is None else f"{value.passes:.4f}",
+                "-" if value is None else f"{value.blocks:.3f}",
+            ]
+        )
+    return rows
+
+
+ROUTER_COLUMNS: Final = ("router", "success of a block", "P(pass)", "blocks")
+METRIC_COLUMNS: Final = ("metric", "value", "of", "meaning")
+
+
+def audit_markdown(audit: ConfidenceAudit, model: FormalModel | str) -> str:
+    """The summary of an audit."""
+    return "\n".join([*_lines(audit, model), ""])
+
+
+def _lines(audit: ConfidenceAudit, model: FormalModel | str) -> Iterator[str]:
+    counts, settings = audit.counts, audit.settings
+    yield "# Audit of stated confidence"
+    yield ""
+    yield f"{counts['traces']} deliberations of {counts['problems']} problems in {counts['clusters']} clusters."
+    yield f"Intervals: {settings['level']:.0%}, {settings['replicates']} resamples of clusters."
+    yield ""
+    yield markdown.table(list(METRIC_COLUMNS), headline_rows(audit))
+    yield ""
+    yield "## Routers"
+    yield ""
+    yield markdown.table(list(ROUTER_COLUMNS), router_rows(audit, model))
+    yield ""
+    yield from _model_lines(model)
+    if audit.undefined:
+        yield "## What these data cannot say"
+        yield ""
+        for name, reason in audit.undefined.items():
+            yield f"- {markdown.escape(name)}: {markdown.escape(reason)}"
+
+
+def _model_lines(model: FormalModel | str) -> Iterator[str]:
+    if isinstance(model, str):
+        yield f"There is no chain of these deliberations: {markdown.escape(model)}."
+        yield ""
+        return
+    yield "P(pass) under a router is a counterfactual of whole deliberations: what follows a selection is taken to"
+    yield "depend on the pool and on the kind of the selected poll alone. Tests of that:"
+    yield ""
+    rows = [
+        [test.outcome, test.group, f"{test.statistic:.2f}", str(test.degrees), f"{test.p_value:.4f}", test.note or "-"]
+        for test in model.ignorability
+    ]
+    yield markdown.table(["what", "against", "chi-square", "degrees", "p", "note"], rows)
+    yield ""
+    for review in model.reviews:
+        routing = review.routing
+        yield f"## Every router that selects from {_CHOICES[routing.action_set]}"
+        yield ""
+        yield markdown.table(verdict_columns(review.agreements), verdict_rows(review.agreements))
+        yield ""
+        for note in routing.notes:
+            yield f"- {markdown.escape(note)}"
+        if routing.notes:
+            yield ""
+
+
+_CHOICES: Final = {"tie": "the polls that tie on the highest score", "valid": "the valid polls", "all": "all polls"}
