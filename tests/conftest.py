@@ -14,6 +14,8 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.register_profile("tracebridge", settings.get_profile("explore"), derandomize=True)  # the same in every run
 settings.load_profile("tracebridge")
 
+os.environ.setdefault("TRACEBRIDGE_PRISM", "")  # output is that of two engines, wherever the tests run
+
 STORM_IS_HERE = importlib.util.find_spec("stormpy") is not None
 
 
