@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,19 +20,21 @@ from tracebridge.confidence.poll_scores import read_poll_scores
 from tracebridge.confidence.reading import read_confidence
 from tracebridge.confidence.router import routeable_blocks, router_successes
 from tracebridge.confidence.routing_pools import MissingLabel, block_pools
+from tracebridge.confidence.runtime_abstraction import N_STATES, RuntimeView
 from tracebridge.errors import FitError, NothingToCheckError
 from tracebridge.export.prism_decision import format_prism_decision
 from tracebridge.pctl import read_properties
 from tracebridge.pipeline import Assessment, assess
 from tracebridge.report import OutputFolder
-from tracebridge.report.confidence_folder import audit_document, audit_files
+from tracebridge.report.confidence_folder import audit_document, audit_files, csv_text
 from tracebridge.resources import packaged
 from tracebridge.traces import write_traces
 
 if TYPE_CHECKING:
-    from tracebridge.confidence.table import ConfidenceTable, ScoreScale
+    from tracebridge.confidence.table import ConfidenceTable, Numbers, ScoreScale
     from tracebridge.confidence.tabulate import ClusterKey
     from tracebridge.confidence.visible_speaks import Visibility
+    from tracebridge.traces import Trace
 
 #: Rules that may select an invalid poll; the others are schedulers of the process of valid choices.
 _MAY_SELECT_INVALID = ("runtime_argmax", "first_listed_argmax")
@@ -148,19 +150,37 @@ def audit(
         model = str(error)
     assessment = None
     if folder is not None and not isinstance(model, str):
+        shared: dict[str, Any] = {
+            "replicates": certificate_replicates,
+            "seed": seed,
+            "engines": engines,
+            "exact": exact,
+            "time_limit": time_limit,
+            "prism": prism,
+            "progress": progress,
+        }
         assessment = _assessed(
-            model,
+            model.deliberations.traces(),
             folder,
+            "chain",
             properties or packaged("properties", "broadcast.props"),
-            replicates=certificate_replicates,
-            seed=seed,
-            engines=engines,
-            exact=exact,
+            support=admissible_transitions(model.deliberations),
+            vocabulary=model.unsmoothed.vocabulary,
             constants=constants,
-            time_limit=time_limit,
-            prism=prism,
-            progress=progress,
+            **shared,
         )
+        progress("what a monitor sees")
+        view = RuntimeView.of(pools, pairs, _calibrator(found))
+        _assessed(
+            view.traces(),
+            folder,
+            "runtime_chain",
+            packaged("properties", "reliability.props"),
+            vocabulary=view.vocabulary(),
+            k_max=N_STATES,
+            **shared,
+        )
+        folder.write("runtime_states.csv", csv_text(view.correctness()))
     said: dict[str, dict[str, Any]] = {
         "uncertainty": {"cluster_key": cluster_key},
         "commitment": {"visibility_rule": visibility},
@@ -190,22 +210,19 @@ def audit(
 
 
 def _assessed(
-    model: FormalModel, folder: OutputFolder, properties: str | Path, *, replicates: int, **options: Any
+    traces: Iterable[Trace], folder: OutputFolder, name: str, properties: str | Path, **options: Any
 ) -> Assessment:
-    """The chain of the deliberations through the main job, from the traces that are written beside it."""
-    traces = folder.path / "deliberations.jsonl"
+    """A chain of the deliberations through the main job, from traces that are written beside its folder."""
+    path = folder.path / f"{name}.jsonl"
     folder.path.mkdir(parents=True, exist_ok=True)
-    write_traces(model.deliberations.traces(), traces)
-    return assess(
-        [traces],
-        properties,
-        output=folder.path / "chain",
-        force=True,
-        replicates=replicates,
-        support=admissible_transitions(model.deliberations),
-        vocabulary=model.unsmoothed.vocabulary,
-        **options,
-    )
+    write_traces(traces, path)
+    return assess([path], properties, output=folder.path / name, force=True, **options)
+
+
+def _calibrator(found: ConfidenceAudit) -> Callable[[Numbers], Numbers]:
+    """From stated confidence to the probability of being correct; as it is where nothing could be fitted."""
+    fitted = found.recalibration.get("isotonic")
+    return (lambda stated: stated) if fitted is None else fitted[0].on_all
 
 
 def _card_fields(model: FormalModel, assessment: Assessment | None) -> dict[str, Any]:

@@ -39,6 +39,7 @@ FEW = {
     "certificate": 1,
     "coverage": 1,
     "ladder": 1,
+    "broadcast": 2,
 }
 
 

@@ -78,6 +78,13 @@ class BlockPools:
             highest[asked] = np.maximum.reduceat(score, self.table.blocks.first_poll[:-1][asked])
         return highest
 
+    @property
+    def top_tie(self) -> NDArray[np.bool_]:
+        """(B,) several polls have the highest score."""
+        block = self.table.polls.block
+        top = self.score == self.maxima(self.score)[block]
+        return np.asarray(np.bincount(block[top], minlength=len(self.n_polls)) > 1)
+
     def first_of_highest(self, score: Numbers) -> Codes:
         """(B,) rows of the polls that a router takes which keeps the first of equal scores (N,)."""
         block = self.table.polls.block

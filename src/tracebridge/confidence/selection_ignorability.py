@@ -74,7 +74,7 @@ def selection_ignorability(pools: BlockPools, deliberations: Deliberations) -> t
     routed = at_rows(table.polls.valid, selected, False)
     cluster = table.cluster_of_block[blocks]
     score = at_rows(pools.score, selected, np.nan)
-    tied = _tied(pools)[blocks].astype(np.int64)
+    tied = pools.top_tie[blocks].astype(np.int64)
     bands = np.unique(np.quantile(score[routed], np.arange(1, _N_BANDS) / _N_BANDS)) if routed.any() else np.zeros(0)
     band = np.searchsorted(bands, score, side="left")
     spoken_given = codes[:, 1]
@@ -132,9 +132,3 @@ def _centred(codes: Codes, stratum: Codes) -> NDArray[np.float64]:
     sums = np.zeros((int(stratum.max(initial=-1)) + 1, indicators.shape[1]))
     np.add.at(sums, stratum, indicators)
     return np.asarray(indicators - (sums / np.bincount(stratum, minlength=len(sums))[:, None])[stratum])
-
-
-def _tied(pools: BlockPools) -> NDArray[np.bool_]:
-    """(B,) several polls have the highest score."""
-    top = pools.score == pools.maxima(pools.score)[pools.table.polls.block]
-    return np.bincount(pools.table.polls.block[top], minlength=len(pools.n_polls)) > 1

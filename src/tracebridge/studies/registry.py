@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from tracebridge.errors import UsageError
 from tracebridge.studies import (
+    broadcast,
     case_study,
     closed_form,
     correlation,
@@ -134,6 +135,14 @@ _ALL = (
         replicates=8,
         full=100,
         run=ladder.study,
+    ),
+    Study(
+        name="broadcast",
+        title="the audit of confidence-routed broadcast, table by table",
+        source="the paper on confidence-routed broadcast",
+        replicates=50,
+        full=500,
+        run=broadcast.study,
     ),
 )
 
