@@ -95,3 +95,16 @@ def test_from_python_the_ending_names_the_format(ending: str, tmp_path: Path) ->
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.umb"):
         write_model(chain(exact=True, spread=False), tmp_path / "model.xyz")
+
+
+@pytest.mark.storm
+def test_decision_processes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(Path(__file__).parents[2] / "prism_models" / "broadcast_mdp.prism")
+    assert run(["export", model, "--to", "all", "-o", str(tmp_path / "out")]) == 0
+    process = read_model(model).described
+    for target in ("prism", "drn", "json"):
+        again = read_model(tmp_path / "out" / target / f"model.{target}").described
+        assert again.to_dict() == process.to_dict()
+    assert run(["export", model, "--to", "umb", "-o", str(tmp_path / "umb")]) == 2
+    assert run(["export", model, "--intervals", "0.9", "-o", str(tmp_path / "no")]) == 2
+    assert "prism, drn, json, not as umb" in capsys.readouterr().err

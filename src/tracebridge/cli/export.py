@@ -12,13 +12,14 @@ from tracebridge.cli.options import common, model_constants, output, parse_const
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracebridge.chain import MarkovChain
+    from tracebridge.chain import DecisionProcess, MarkovChain
     from tracebridge.checking.models import Model
     from tracebridge.report import OutputFolder
 
 #: What can be written.
 _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
 _ALL = "all"
+_OF_PROCESSES = ("prism", "drn", "json")
 
 
 @click.command()
@@ -61,6 +62,7 @@ def export(
     seed: int,  # noqa: ARG001
 ) -> None:
     """Write a model for other tools, and the property file rewritten for it."""
+    from tracebridge.chain import DecisionProcess
     from tracebridge.checking.models import read_model
     from tracebridge.checking.run import require_fit, resolve_for
     from tracebridge.export import rewrite_for_export
@@ -73,9 +75,15 @@ def export(
     source = None if properties is None else read_properties(Path(properties))
     declared = set() if source is None else {constant.name for constant in source.constants}
     read = read_model(model, constants={name: value for name, value in values.items() if name not in declared})
-    chain = read.chain
     for note in read.notes:
         say(f"note: {note}")
+    if isinstance(read.described, DecisionProcess):
+        if level is not None or source is not None:
+            raise UsageError("intervals and rewritten properties are those of chains, and this is a decision process")
+        folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)
+        _finish(_write_process(read.described, target, folder), folder, as_json=as_json)
+        return
+    chain = read.chain
     rewritten = None
     if source is not None:
         file = resolve_for(chain, source, {name: value for name, value in values.items() if name in declared})
@@ -91,13 +99,34 @@ def export(
         written = _write_model(chain, target, folder)
     if rewritten is not None:
         written.append(folder.write("properties.props", rewritten))
+    _finish(written, folder, as_json=as_json)
+
+
+def _finish(written: list[Path], folder: OutputFolder, *, as_json: bool) -> None:
+    """The manifest, which makes the folder ours, and what was written."""
     files = [path.relative_to(folder.path).as_posix() for path in written]
-    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": output, "files": files}
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": str(folder.path), "files": files}
     folder.write_json("export.json", manifest)
     if as_json:
         emit(manifest)
     else:
         say(f"wrote {', '.join(str(path) for path in written)}")
+
+
+def _write_process(process: DecisionProcess, target: str, folder: OutputFolder) -> list[Path]:
+    """A decision process in the formats that we write it in."""
+    from tracebridge.checking.models import write_model
+
+    if target not in (*_OF_PROCESSES, _ALL):
+        raise UsageError(f"a decision process is written as {', '.join(_OF_PROCESSES)}, not as {target}")
+    written = []
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for chosen in _OF_PROCESSES if target == _ALL else (target,):
+        path = (folder.path / chosen if target == _ALL else folder.path) / f"model.{chosen}"
+        path.parent.mkdir(exist_ok=True)
+        write_model(process, path)
+        written.append(path)
+    return written
 
 
 def _interval_text(read: Model, level: float) -> str:
