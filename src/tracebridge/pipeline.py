@@ -133,6 +133,8 @@ def fit_files(
     *,
     trace_format: str | None = None,
     mapping: Mapping[str, str] | None = None,
+    outcomes: Sequence[str | Path] | None = None,
+    endings: str | Path | None = None,
     skip_bad: bool = False,
     keep: bool = False,
     **fit_options: Any,
@@ -142,7 +144,9 @@ def fit_files(
     Args:
         keep: keep the runs in memory if one of the paths, such as standard input, can be read only once.
     """
-    stream = open_traces(paths, format=trace_format, mapping=mapping, skip_bad=skip_bad)
+    stream = open_traces(
+        paths, format=trace_format, mapping=mapping, outcomes=outcomes, endings=endings, skip_bad=skip_bad
+    )
     tally = TraceTally()
     kept: list[Trace] | None = [] if keep and any(map(_is_read_once, paths)) else None
 

@@ -138,12 +138,12 @@ def test_one_file_that_is_not_read_is_one(folder: Path) -> None:
 
 def test_known_formats_are_listed_once(tmp_path: Path) -> None:
     for name in "abc":
-        (tmp_path / f"{name}.json").write_text(json.dumps({"resourceSpans": [name]}))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"sessionId": name, "projectHash": "p"}))
     stream = open_traces(tmp_path)
     for _ in range(2):
         with pytest.raises(TraceError) as caught:
             list(stream)
-        assert str(caught.value).count("looks like an OpenTelemetry trace (OTLP), which is not read yet") == 3
+        assert str(caught.value).count("looks like a Gemini CLI session, which is not read yet") == 3
         assert str(caught.value).count("known formats are") == 1
 
 
@@ -202,7 +202,10 @@ def test_when_every_record_is_bad_skipping_does_not_help(tmp_path: Path) -> None
         (b"[ ]", "the file holds an empty JSON array"),
         (b"[{}]", "a JSON array whose first element is an object that has no key"),
         (b"[1]", "a JSON array of something else than objects"),
-        (b'{"resourceSpans": []}', r"file.jsonl: looks like an OpenTelemetry trace \(OTLP\), which is not read yet"),
+        (
+            b'{"sessionId": "s", "projectHash": "p"}',
+            r"file.jsonl: looks like a Gemini CLI session, which is not read yet",
+        ),
         (b"\x1f\x8b\x08damaged", "compressed data are damaged"),
         (b"\x28\xb5\x2f\xfddamaged", "compressed data are damaged"),
     ],
@@ -332,3 +335,41 @@ def test_a_converted_corpus_reads_back_the_same(folder: Path, tmp_path: Path) ->
     path = tmp_path / "converted.jsonl.zst"
     write_traces(corpus, path)
     assert read_traces(path).traces == corpus.traces
+
+
+def test_outcomes_that_lie_apart(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run = {"environment": name, "trajectory": [{"action": "ls"}], "info": {"exit_status": "submitted"}}
+        (tmp_path / f"{name}.traj").write_text(json.dumps(run))
+    report = tmp_path / "results.json"
+    report.write_text('{"resolved_ids": ["a"], "unresolved_ids": ["b"]}')
+    corpus = read_traces(tmp_path, outcomes=report)  # the report is in the folder too, where it is no run
+    assert corpus.outcomes() == {"success": 1, "failure": 1, "censored": 0}
+    assert [(file.path, file.format) for file in corpus.files][:2] == [
+        ("results.json", "outcomes"),
+        ("a.traj", "swe-agent"),
+    ]
+    other = tmp_path / "other.csv"
+    other.write_text("instance_id,resolved\na,False\n")
+    paths = [tmp_path / "a.traj", tmp_path / "b.traj"]
+    with pytest.raises(
+        TraceError, match=r"results.json \(resolved_ids\) says success; other.csv \(row 1\) says failure"
+    ):
+        read_traces(paths, outcomes=[report, other])
+    assert read_traces(paths, outcomes=[report, other], skip_bad=True).outcomes()["failure"] == 1
+    with pytest.raises(TraceError, match="contradict each other"):
+        read_traces(paths[:1], outcomes=[report, other], skip_bad=True)  # no run is left
+
+
+def test_rules_for_endings_come_after_the_outcomes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run = {"environment": name, "trajectory": [{"action": "ls"}], "info": {"exit_status": "exit_cost"}}
+        (tmp_path / f"{name}.traj").write_text(json.dumps(run))
+    report = tmp_path / "results.json"
+    report.write_text('{"resolved_ids": ["a"], "unresolved_ids": ["b"]}')
+    rules = tmp_path / "endings.toml"
+    rules.write_text('[endings]\nexit_cost = "failure"\n')
+    assert read_traces(tmp_path, outcomes=report).outcomes() == {"success": 1, "failure": 0, "censored": 1}
+    corpus = read_traces(tmp_path, outcomes=report, endings=rules)
+    assert corpus.outcomes() == {"success": 1, "failure": 1, "censored": 0}
+    assert "1 run by this rule: counted as failed" in str(corpus.notes[-1])

@@ -133,6 +133,8 @@ def _run(
             progress=progress,
             trace_format=options.get("trace_format"),
             mapping=parse_pairs(options.get("mapping", ()), "--map") or None,
+            outcomes=options.get("outcomes"),
+            endings=options.get("endings"),
             skip_bad=options.get("skip_bad", False),
             model=options.get("model", "first-order"),
             seed=seed,

@@ -68,6 +68,8 @@ def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: in
         list(paths),
         trace_format=options["trace_format"],
         mapping=parse_pairs(options["mapping"], "--map") or None,
+        outcomes=options["outcomes"],
+        endings=options["endings"],
         skip_bad=options["skip_bad"],
         keep=not plain,
         **fit_options(options),

@@ -31,6 +31,8 @@ class Corpus:
             list(paths),
             format=options["trace_format"],
             mapping=parse_pairs(options["mapping"], "--map") or None,
+            outcomes=options["outcomes"],
+            endings=options["endings"],
             skip_bad=options["skip_bad"],
         )
         self._is_kept = "-" in paths

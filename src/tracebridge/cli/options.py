@@ -54,6 +54,21 @@ def reading(command: F) -> F:
         help="Column names of flat files, such as outcome=passed,step=action; FIELD=- says that there is none, and "
         "attributes.NAME=COLUMN makes a column the attribute NAME of its run.",
     )(command)
+    command = click.option(
+        "--outcomes",
+        multiple=True,
+        type=click.Path(exists=True),
+        metavar="PATH",
+        help="A file (JSON, JSON lines, CSV, a report of SWE-bench) or a folder of evaluation logs that says how runs "
+        "ended whose traces do not; may be given several times.",
+    )(command)
+    command = click.option(
+        "--endings",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help='A TOML file with a table [endings] of lines such as max_steps = "failure": what runs that ended for this '
+        "reason without success count as (failure, censored or drop). `tracebridge traces endings` lists the reasons.",
+    )(command)
     return click.option(
         "--skip-bad", is_flag=True, help="Count and skip bad records instead of stopping with the list of them."
     )(command)

@@ -130,5 +130,11 @@ def _chain(source: str, options: dict[str, Any]) -> MarkovChain:
         if is_model(source) or not (Path(source).exists() or set(source) & set("*?[")):
             return read_model(source, constants=parse_constants(options["constants"])).chain
         mapping = parse_pairs(options["mapping"], "--map") or None
-        trace_format, skip_bad = options["trace_format"], options["skip_bad"]
-        return fit_files([source], trace_format=trace_format, mapping=mapping, skip_bad=skip_bad).fit.chain
+        return fit_files(
+            [source],
+            trace_format=options["trace_format"],
+            mapping=mapping,
+            outcomes=options["outcomes"],
+            endings=options["endings"],
+            skip_bad=options["skip_bad"],
+        ).fit.chain

@@ -35,6 +35,19 @@ def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @traces.command()
+@common
+def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """List what each reason for the end of a run makes of its outcome; --endings FILE changes it."""
+    from tracebridge.traces.readers.endings import known_endings
+
+    rows = [ending.to_dict() for ending in known_endings()]
+    if as_json:
+        emit({"schema_version": 1, "endings": rows})
+        return
+    print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+@traces.command()
 @click.argument("paths", nargs=-1, required=True)
 @reading
 @common
@@ -161,6 +174,8 @@ def _open(
         list(paths),
         format=options["trace_format"],
         mapping=parse_pairs(options["mapping"], "--map") or None,
+        outcomes=options["outcomes"],
+        endings=options["endings"],
         skip_bad=options["skip_bad"],
         max_problems=max_problems,
         thorough=thorough,

@@ -109,7 +109,13 @@ class InputFile:
         Raises:
             TraceError: there are more than ``limit`` bytes.
         """
-        data = self._stream.read(limit + 1)
+        # by pieces: asked for the limit at once, the stream would set aside that much memory for a file of any size
+        pieces: list[bytes] = []
+        while (missing := limit + 1 - sum(map(len, pieces))) > 0 and (
+            piece := self._stream.read(min(missing, 1 << 24))
+        ):
+            pieces.append(piece)
+        data = b"".join(pieces)
         if len(data) > limit:
             raise self.damaged(
                 f"larger than {limit >> 20} MiB once decompressed, and its format must be read whole",

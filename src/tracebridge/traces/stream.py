@@ -16,6 +16,8 @@ from tracebridge.traces.inputs import Inputs, label_of
 from tracebridge.traces.jsonl import JsonlReader, encode_checked
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.readers import check_mapping, known_readers
+from tracebridge.traces.readers.endings import EndingRules, read_ending_rules
+from tracebridge.traces.readers.outcome_files import OutcomeStore, read_outcomes
 from tracebridge.traces.sniff import LFS_POINTER, shape
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def open_traces(
     *,
     format: str | None = None,  # noqa: A002 - the word of the command line
     mapping: Mapping[str, str] | None = None,
+    outcomes: Paths | None = None,
+    endings: str | Path | None = None,
     skip_bad: bool = False,
     thorough: bool = False,
     max_problems: int = 100,
@@ -44,13 +48,16 @@ def open_traces(
             Formats may be mixed.
         format: the format of all files; None recognises each by its content.
         mapping: for flat files: field to column name, e.g. ``{"outcome": "passed", "state": "action"}``.
+        outcomes: files, or folders of evaluation logs, that say how runs ended where the traces do not; see
+            `read_outcomes`. Where two of them, or one and the trace, contradict each other, the run is a bad record.
+        endings: a file of rules that say what runs count as, by the reason for their end; see `read_ending_rules`.
         skip_bad: leave out records that cannot be used, and count them, instead of raising after the last record.
         thorough: look also for keys that stand twice in an object of a native line; about five times slower.
         max_problems: how many problems are kept; all are counted.
 
     Raises:
         UsageError: an unknown format or field, an empty path.
-        TraceError: a path that is not there.
+        TraceError: a path that is not there, or an outcome file that holds no outcome.
         NothingToCheckError: there is no file.
     """
     if format is not None and format not in known_readers():
@@ -63,11 +70,12 @@ def open_traces(
         check_mapping(mapping)
     if max_problems < 1:
         raise UsageError(f"max_problems must be at least 1, got {max_problems}")
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     return TraceStream(
-        Inputs(given),
+        Inputs(_listed(paths)),
         format_name=format,
         mapping=dict(mapping or {}),
+        outcomes=read_outcomes(_listed(outcomes)) if outcomes else None,
+        endings=read_ending_rules(endings) if endings is not None else None,
         skip_bad=skip_bad,
         thorough=thorough,
         max_problems=max_problems,
@@ -79,6 +87,8 @@ def read_traces(
     *,
     format: str | None = None,  # noqa: A002 - the word of the command line
     mapping: Mapping[str, str] | None = None,
+    outcomes: Paths | None = None,
+    endings: str | Path | None = None,
     skip_bad: bool = False,
     thorough: bool = False,
     max_problems: int = 100,
@@ -91,7 +101,14 @@ def read_traces(
         NothingToCheckError: there is no run.
     """
     stream = open_traces(
-        paths, format=format, mapping=mapping, skip_bad=skip_bad, thorough=thorough, max_problems=max_problems
+        paths,
+        format=format,
+        mapping=mapping,
+        outcomes=outcomes,
+        endings=endings,
+        skip_bad=skip_bad,
+        thorough=thorough,
+        max_problems=max_problems,
     )
     traces = tuple(stream)
     return TraceSet(
@@ -110,7 +127,7 @@ class TraceStream:
     none could; NothingToCheckError if the files hold no run at all.
 
     Attributes:
-        files: the files read so far.
+        files: the files read so far, those of outcomes and endings first.
         log: the problems, notes and skipped records so far.
     """
 
@@ -120,6 +137,8 @@ class TraceStream:
         *,
         format_name: str | None,
         mapping: Mapping[str, str],
+        outcomes: OutcomeStore | None,
+        endings: EndingRules | None,
         skip_bad: bool,
         thorough: bool,
         max_problems: int,
@@ -127,6 +146,7 @@ class TraceStream:
         self._inputs = inputs
         self._format = format_name
         self._mapping = mapping
+        self._rules = [rules for rules in (outcomes, endings) if rules is not None]
         self._skip_bad = skip_bad
         self._thorough = thorough
         self._max_problems = max_problems
@@ -135,11 +155,26 @@ class TraceStream:
         self.log = ProblemLog(max_problems)
 
     def __iter__(self) -> Iterator[Trace]:
-        self.files = []
+        self.files = [file for rules in self._rules for file in rules.files]
         self.log = ProblemLog(self._max_problems)
         for note in self._inputs.notes:
             self.log.note(note)
         self._formats_are_listed = False
+        n_usable = 0
+        traces = self._traces()
+        for rules in self._rules:
+            traces = rules.apply(traces, self.log)
+        for trace in traces:
+            n_usable += 1
+            yield trace
+        if self.log.n_problems and not (self._skip_bad and n_usable):
+            raise TraceError(self.log.listing())
+        if not n_usable:
+            names = [file.path for file in self.files if file.format not in ("outcomes", "endings")]
+            raise NothingToCheckError(f"no run in {', '.join(names[:10])}")
+
+    def _traces(self) -> Iterator[Trace]:
+        """The traces of all files, with the outcomes that stand in them."""
         seen: set[str] = set()
         sizes: dict[int, list[TraceFile]] = {}
         queue = deque(self._inputs.files)
@@ -159,10 +194,6 @@ class TraceStream:
                     queue.extendleft(reversed(_companions(file, reader)))
             except TraceError as error:
                 self.log.refuse(error.problems)
-        if self.log.n_problems and not (self._skip_bad and seen):
-            raise TraceError(self.log.listing())
-        if not seen:
-            raise NothingToCheckError(f"no run in {', '.join(file.path for file in self.files[:10])}")
 
     def _read(self, file: InputFile, reader: Reader, seen: set[str]) -> Iterator[Trace]:
         n_before = len(seen)
@@ -217,6 +248,10 @@ class TraceStream:
         if foreign is not None:
             raise file.damaged(f"looks like {foreign}, which is not read yet", hint=hint)
         raise file.damaged(f"the format is not recognised; the file holds {shape(file.head)}", hint=hint)
+
+
+def _listed(paths: Paths) -> list[str | Path]:
+    return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
 
 
 def _require_new(path: Path | None, label: str, sizes: dict[int, list[TraceFile]]) -> int:

@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING
 
 from tracebridge.errors import UsageError
 from tracebridge.traces.jsonl import JsonlReader
+from tracebridge.traces.readers.ag2 import Ag2Reader, WhoAndWhenReader
+from tracebridge.traces.readers.atif import AtifReader
+from tracebridge.traces.readers.claude_code import ClaudeCodeReader
 from tracebridge.traces.readers.columns import COLUMNS, check_mapping
+from tracebridge.traces.readers.evaluation_report import EvaluationReportReader
 from tracebridge.traces.readers.flat import OUTCOME_WORDS, FlatReader
+from tracebridge.traces.readers.harbor_trial import HarborTrialReader
+from tracebridge.traces.readers.inspect_log import InspectReader
+from tracebridge.traces.readers.messages import MessagesReader
+from tracebridge.traces.readers.mini_swe_agent import MiniSweAgentReader
+from tracebridge.traces.readers.openhands import OpenHandsReader
+from tracebridge.traces.readers.otlp import OtlpReader
+from tracebridge.traces.readers.swe_agent import SweAgentReader
 from tracebridge.traces.readers.tau2_bench import Tau2BenchReader
 from tracebridge.traces.readers.tau_bench import TauBenchReader
 
@@ -26,7 +37,24 @@ __all__ = ["COLUMNS", "ENTRY_POINT_GROUP", "FORMATS", "OUTCOME_WORDS", "check_ma
 
 ENTRY_POINT_GROUP = "tracebridge.readers"
 
-_BUILT_IN: tuple[Reader, ...] = (JsonlReader(), FlatReader(), TauBenchReader(), Tau2BenchReader())
+_BUILT_IN: tuple[Reader, ...] = (
+    JsonlReader(),
+    FlatReader(),
+    MessagesReader(),
+    TauBenchReader(),
+    Tau2BenchReader(),
+    SweAgentReader(),
+    MiniSweAgentReader(),
+    AtifReader(),
+    HarborTrialReader(),
+    InspectReader(),
+    OtlpReader(),
+    OpenHandsReader(),
+    ClaudeCodeReader(),
+    Ag2Reader(),
+    WhoAndWhenReader(),
+    EvaluationReportReader(),
+)
 
 FORMATS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _BUILT_IN})
 """The formats that tracebridge itself reads, by name."""

@@ -1,0 +1,226 @@
+"""Inspect logs: ``.eval`` archives (deflate or zstandard) and ``.json``."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.model import Outcome, Trace
+from tracebridge.traces.problems import shown
+from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
+from tracebridge.traces.readers.conversation import ContentPart, Message, ToolCall, agent_steps
+from tracebridge.traces.readers.records import (
+    Record,
+    RecordError,
+    convert_records,
+    decode_document,
+    number_records,
+)
+from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
+from tracebridge.traces.sniff import shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.problems import ProblemLog
+    from tracebridge.traces.readers.zip_members import ZipMembers
+
+MAX_VERSION = 3
+GRADES: Mapping[str, bool] = MappingProxyType({"C": True, "I": False, "N": False})
+"""Inspect's grades: correct, incorrect, no answer. ``P`` (partially correct) is refused, as half a success."""
+
+_MEMBERS = (b"header.json", b"_journal/", b"samples/", b"summaries.json")
+_ATTACHMENT = "attachment://"
+# Python writes numbers that JSON does not have; a string goes by as a whole, so that only literals are replaced.
+_STRING_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|-?(?:NaN|Infinity)\b', re.DOTALL)
+
+
+class _Call(msgspec.Struct):
+    function: str
+    id: str | None = None
+
+
+class _ToolError(msgspec.Struct):
+    type: str | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | list[ContentPart | str] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    error: _ToolError | str | None = None
+    tool_error: Any = None
+
+    def identified(self, attachments: Mapping[str, str]) -> IdentifiedMessage:
+        """The message in the form that the agent's steps are taken from."""
+        chat = Message(role=self.role, content=self.content)
+        if chat.text and chat.text.startswith(_ATTACHMENT):
+            chat.content = attachments.get(chat.text.removeprefix(_ATTACHMENT), chat.text)
+        chat.tool_calls = [ToolCall(name=call.function) for call in self.tool_calls or []]
+        chat.error = self.error is not None or self.tool_error is not None
+        return IdentifiedMessage(chat, tuple(call.id for call in self.tool_calls or []), self.tool_call_id)
+
+
+class _Score(msgspec.Struct):
+    value: Any = None
+
+
+class _Limit(msgspec.Struct):
+    type: str
+
+
+class _Sample(msgspec.Struct):
+    id: int | str
+    epoch: int
+    messages: list[_Message] = []
+    scores: dict[str, _Score] | None = None
+    score: _Score | None = None
+    limit: _Limit | None = None
+    error: Any = None
+    invalidation: Any = None
+    attachments: dict[str, str] = {}
+
+
+class _Eval(msgspec.Struct):
+    task: str
+    model: str | None = None
+
+
+class _Log(msgspec.Struct):
+    eval: _Eval
+    version: int = 1
+    status: str = "started"
+    invalidated: bool | None = None
+    samples: list[msgspec.Raw] | None = None
+
+
+_decode_log = msgspec.json.Decoder(_Log).decode
+_decode_sample = msgspec.json.Decoder(_Sample).decode
+
+
+class InspectReader:
+    """Inspect logs of versions 1 to 3.
+
+    ============  ===============================================================================
+    run           a sample in one epoch; where Inspect retried it, the last try
+    step          a tool call of an assistant message (kind ``tool``, its ``function``), or an assistant message without
+                  one (``respond``, kind ``message``)
+    error         the result of the call, paired by id where ids are unique, else by position, has an ``error``
+    outcome       the value of the sample's scores: ``C`` success, ``I`` and ``N`` failure, or a boolean, 0 or 1;
+                  several scorers must agree
+    censoring     a limit that was hit, unless the score is a success: the type of the limit, e.g. ``message_limit``;
+                  ``error``: the sample broke off; ``no_score``; ``invalidated``
+    task, trial   ``<eval.task>/<sample id>``, the epoch
+    model         ``eval.model``
+    trace_id      ``<file>/<sample id>/<epoch>``
+    ============  ===============================================================================
+
+    A log of a cancelled or broken-off evaluation gives the samples that it has, with a note. A log that was invalidated
+    as a whole, or of a version above 3, is refused. Archives are read whole, up to 2 GiB, and decompressed one sample
+    at a time, up to 1 GiB each.
+    """
+
+    name = "inspect"
+    description = "Inspect .eval (deflate or zstandard) and .json logs, versions 1 to 3"
+
+    def detect(self, file: InputFile) -> bool:
+        """An archive with Inspect's members, or an object with a version, a status and an eval."""
+        seen = shape(file.head)
+        if seen.kind == "zip":
+            return any(member in file.head for member in _MEMBERS)
+        return seen.kind == "object" and {"status", "eval"} <= seen.keys
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        """The samples in the order of the file."""
+        if shape(file.head).kind == "zip":
+            from tracebridge.traces.readers.zip_members import ZipMembers  # zipfile is slow to import
+
+            members = ZipMembers(file)
+            name = "header.json" if "header.json" in members else "_journal/start.json"
+            if name not in members:
+                raise file.damaged("the archive has neither header.json nor _journal/start.json")
+            header = decode_document(_decode_log, _without_nan(members.read(name)), f"{file.label}/{name}")
+            records = _members(members, file, log)
+        else:
+            data = _without_nan(file.document())
+            header = decode_document(_decode_log, data, file.label)
+            records = iter(number_records(header.samples or [], file.label))
+        _check(header, file, log)
+
+        def convert(record: Record) -> Trace:
+            return _trace(_decode_sample(record.data), record, header.eval, file)
+
+        yield from convert_records(records, convert, file, log)
+
+
+def _members(members: ZipMembers, file: InputFile, log: ProblemLog) -> Iterator[Record]:
+    names = (name for name in members.names() if name.startswith("samples/") and name.endswith(".json"))
+    for number, name in enumerate(names):
+        try:
+            data = members.read(name)
+        except TraceError as error:
+            log.refuse(error.problems)
+        else:
+            yield Record(_without_nan(data), f"{file.label}[{name}]", number)
+
+
+def _check(header: _Log, file: InputFile, log: ProblemLog) -> None:
+    if not 1 <= header.version <= MAX_VERSION:
+        message = f"version {shown(header.version)} of the log format is not known; 1 to {MAX_VERSION} are"
+        raise file.damaged(message, hint="write it in an older version with inspect log convert")
+    if header.invalidated:
+        raise file.damaged("the log was marked as invalid, so its outcomes are none")
+    if header.status != "success":
+        message = f"the evaluation did not end well (status {shown(header.status)}): only some of its samples are here"
+        log.note(Problem(location=Location(path=file.label, field="status"), message=message))
+
+
+def _trace(sample: _Sample, record: Record, task: _Eval, file: InputFile) -> Trace:
+    outcome, termination = _ending(sample)
+    return Trace(
+        trace_id=f"{file.stem}/{sample.id}/{sample.epoch}",
+        outcome=outcome,
+        steps=agent_steps(
+            in_call_order(message.identified(sample.attachments) for message in sample.messages),
+            is_error=lambda message: bool(message.error),
+        ),
+        termination=termination,
+        task_id=f"{task.task}/{sample.id}",
+        trial=str(sample.epoch),
+        model=task.model,
+        source=record.source,
+    )
+
+
+def _ending(sample: _Sample) -> tuple[Outcome, str | None]:
+    if sample.invalidation is not None:
+        return Outcome.CENSORED, "invalidated"
+    scores = dict(sample.scores or ({} if sample.score is None else {"score": sample.score}))
+    verdict = agreed_verdict({name: _grade(name, score.value) for name, score in scores.items()}, what="scores")
+    if sample.limit is not None:
+        return ending(verdict, f"{sample.limit.type}_limit", is_cut=True)
+    if sample.error is not None:
+        return ending(verdict, "error", is_cut=True)
+    return ending(verdict, "no_score" if verdict is None else None, is_cut=False)
+
+
+def _grade(name: str, value: object) -> bool | None:
+    field = f"scores.{name}.value"
+    if isinstance(value, str):
+        if value in GRADES:
+            return GRADES[value]
+        if value == "P":
+            raise RecordError("partially correct is neither success nor failure", field=field, hint="write C or I")
+    return verdict_of(value, field=field)
+
+
+def _without_nan(data: bytes) -> bytes:
+    if b"NaN" not in data and b"Infinity" not in data:
+        return data
+    return _STRING_OR_NAN.sub(lambda match: match[0] if match[0].startswith(b'"') else b"null", data)

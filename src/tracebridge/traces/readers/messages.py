@@ -1,0 +1,171 @@
+"""Chat messages in OpenAI's form with a reward or another verdict beside them, or a bare conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.traces.jsonl import JsonlReader
+from tracebridge.traces.model import Outcome, Trace
+from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
+from tracebridge.traces.readers.conversation import ContentPart, Function, Message, ToolCall, agent_steps
+from tracebridge.traces.readers.records import Record, convert_records, json_records
+from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
+from tracebridge.traces.sniff import shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.problems import ProblemLog
+
+VERDICT_FIELDS = ("reward", "success", "passed", "correct", "resolved", "outcome")
+"""The fields beside ``messages`` that may say how the run ended."""
+
+_TOOL_ERROR_PREFIX = "Error:"
+# Fields that only other formats with messages have.
+_OTHER_FORMATS = frozenset({"reward_info", "termination_reason", "ticks", "trajectory_format", "eval", "sessionId"})
+
+
+class _Call(msgspec.Struct):
+    id: str | None = None
+    name: str | None = None
+    function: Function | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | list[ContentPart | str] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    error: bool | None = None
+
+    def identified(self) -> IdentifiedMessage:
+        calls = self.tool_calls or []
+        message = Message(
+            role=self.role,
+            content=self.content,
+            tool_calls=[ToolCall(name=call.name, function=call.function) for call in calls],
+            error=self.error,
+        )
+        return IdentifiedMessage(message, tuple(call.id for call in calls), self.tool_call_id)
+
+
+class _Run(msgspec.Struct):
+    messages: list[_Message]
+    id: int | str | None = None
+    run_id: int | str | None = None
+    trace_id: int | str | None = None
+    task_id: int | str | None = None
+    trial: int | str | None = None
+    model: str | None = None
+    termination: str | None = None
+    reward: Any = None
+    success: Any = None
+    passed: Any = None
+    correct: Any = None
+    resolved: Any = None
+    outcome: Any = None
+
+
+_decode_run = msgspec.json.Decoder(_Run).decode
+_decode_messages = msgspec.json.Decoder(list[_Message]).decode
+
+
+class MessagesReader:
+    """OpenAI chat messages with a verdict.
+
+    ============  ===============================================================================
+    run           an object with ``messages``: an element of an array, a line, or the file; or a bare list of
+                  messages (an array, or one message a line), which is one run
+    step          a tool call of an assistant message (kind ``tool``, the function's name), or an assistant
+                  message without one (``respond``, kind ``message``)
+    error         the result of the call, paired by id where ids are unique, else by position, has ``error: true`` or
+                  starts with ``Error:``
+    outcome       the one of ``reward``, ``success``, ``passed``, ``correct``, ``resolved``, ``outcome`` that is
+                  there: a boolean, 0 or 1 (within 1e-6), or a usual word; several must agree
+    censoring     ``no_outcome``: none of these fields, or null; or the word for it that ``outcome`` has. The
+                  reason is ``termination`` where the run has one
+    task, trial   ``task_id``, ``trial``
+    model         ``model``
+    trace_id      ``id``, ``run_id`` or ``trace_id``; else ``<file>/<task>/<trial>``
+    ============  ===============================================================================
+
+    The file is read whole, up to 2 GiB.
+    """
+
+    name = "messages"
+    description = "OpenAI chat messages with a reward or another verdict: array, JSON Lines, or a bare conversation"
+
+    def detect(self, file: InputFile) -> bool:
+        """Objects with messages and a verdict that are of no other format, or a list of messages."""
+        seen = shape(file.head)
+        if seen.kind not in ("object", "array") or JsonlReader().detect(file):
+            return False
+        if "messages" in seen.keys:
+            return not seen.keys.isdisjoint(VERDICT_FIELDS) and seen.keys.isdisjoint(_OTHER_FORMATS)
+        return is_bare_conversation(file) and b"<returncode>" not in file.head
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        """The runs in file order."""
+        bare = is_bare_conversation(file)
+        data = file.document()
+        records = [one_conversation(data, file.label)] if bare else json_records(data, file.label)
+
+        def convert(record: Record) -> Trace:
+            run = _Run(messages=_decode_messages(record.data)) if bare else _decode_run(record.data)
+            return _trace(run, record, file.stem, is_only=len(records) == 1)
+
+        yield from convert_records(records, convert, file, log)
+
+
+def is_bare_conversation(file: InputFile) -> bool:
+    """Whether a file is a list of chat messages and nothing else, as an array or one a line."""
+    keys = shape(file.head).keys
+    return "role" in keys and not keys.isdisjoint({"content", "tool_calls"})
+
+
+def one_conversation(data: bytes, label: str) -> Record:
+    """The messages of a bare conversation as one JSON array."""
+    if data.lstrip().startswith(b"["):
+        return Record(data, label, 0)
+    lines = [bytes(record.data) for record in json_records(data, label)]
+    return Record(b"[" + b",".join(lines) + b"]", label, 0)
+
+
+def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
+    task = None if run.task_id is None else str(run.task_id)
+    trial = None if run.trial is None else str(run.trial)
+    given = next((name for name in (run.id, run.run_id, run.trace_id) if name is not None), None)
+    parts = [part for part in (task, trial) if part is not None]
+    if not parts and not is_only:
+        parts = [str(record.number)]
+    outcome, termination = _ending(run)
+    has_reward = isinstance(run.reward, int | float) and not isinstance(run.reward, bool)
+    return Trace(
+        trace_id="/".join([stem, *parts]) if given is None else str(given),
+        outcome=outcome,
+        steps=agent_steps(in_call_order(message.identified() for message in run.messages), is_error=_reports_error),
+        termination=termination,
+        task_id=task,
+        trial=trial,
+        model=run.model,
+        source=record.source,
+        attributes={"reward": float(run.reward)} if has_reward else {},
+    )
+
+
+def _ending(run: _Run) -> tuple[Outcome, str | None]:
+    values = {name: getattr(run, name) for name in VERDICT_FIELDS}
+    verdict = agreed_verdict(
+        {name: verdict_of(value, field=name) for name, value in values.items()}, what="fields for the outcome"
+    )
+    reason = run.termination
+    if verdict is None and reason is None and isinstance(run.outcome, str):
+        reason = run.outcome
+    return ending(verdict, reason, is_cut=False)
+
+
+def _reports_error(message: Message) -> bool:
+    return bool(message.error) or (message.text or "").startswith(_TOOL_ERROR_PREFIX)

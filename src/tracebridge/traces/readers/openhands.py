@@ -1,0 +1,207 @@
+"""OpenHands: evaluation rows (``output.jsonl``) and lists of events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.traces.model import Outcome, Step, Trace
+from tracebridge.traces.readers.conversation import RESPOND
+from tracebridge.traces.readers.records import Record, RecordError, convert_records, json_records
+from tracebridge.traces.readers.verdict import UNFINISHED, agreed_verdict, ending, verdict_of
+from tracebridge.traces.sniff import shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.problems import ProblemLog
+
+_NO_STEPS = frozenset({"system", "recall", "null", "change_agent_state", "condensation", "condensation_request"})
+ENDS = (("maximum iteration", "max_iterations", True), ("AgentStuckInLoop", "stuck_in_loop", False))
+"""Words in the error of a run, the reason for the end that they stand for, and whether something cut the run."""
+
+
+class _Extras(msgspec.Struct):
+    metadata: Any = None
+    exit_code: Any = None
+
+
+class _Arguments(msgspec.Struct):
+    name: Any = None
+    content: Any = None
+    command: Any = None
+    thought: Any = None
+
+
+class _Event(msgspec.Struct):
+    id: int | str | None = None
+    source: str | None = None
+    action: str | None = None
+    observation: str | None = None
+    cause: int | str | None = None
+    args: _Arguments | None = None
+    extras: _Extras | None = None
+    success: bool | None = None
+
+
+class _Report(msgspec.Struct):
+    resolved: Any = None
+
+
+class _TestResult(msgspec.Struct):
+    report: _Report | None = None
+
+
+class _Model(msgspec.Struct):
+    model: str | None = None
+
+
+class _RunMetadata(msgspec.Struct):
+    llm_config: _Model | None = None
+
+
+class _Run(msgspec.Struct):
+    instance_id: int | str
+    history: list[_Event | tuple[_Event, _Event]] | None = None
+    metadata: _RunMetadata | None = None
+    test_result: _TestResult | None = None
+    report: _Report | None = None
+    error: str | None = None
+
+
+_decode_run = msgspec.json.Decoder(_Run).decode
+_decode_events = msgspec.json.Decoder(list[_Event]).decode
+
+
+class OpenHandsReader:
+    """OpenHands.
+
+    ============  ===============================================================================
+    run           a row with an ``instance_id`` and a ``history``; or a list of events, which is one run
+    step          an action of the agent: its ``action`` (kind ``tool``; of ``call_tool_mcp`` the tool's name), or
+                  ``respond`` (kind ``message``) for a message. System prompts, recalls and changes of state are none
+    error         the observation that the action caused is an ``error``, has ``success: false`` or an exit code above 0
+    outcome       ``report.resolved``, of the row or of its ``test_result``; else see the outcome files (``outcomes``)
+    censoring     ``max_iterations``: ``error`` says so, and the run was not resolved (that there is a patch says
+                  nothing); ``error``: any other error but that the agent was stuck in a loop; ``no_outcome``
+    task, trial   ``instance_id``; no trial
+    model         ``metadata.llm_config.model``
+    trace_id      ``<file>/<instance_id>``; of a list of events ``<file>``
+    ============  ===============================================================================
+    """
+
+    name = "openhands"
+    description = "OpenHands: output.jsonl rows or a list of events"
+
+    def detect(self, file: InputFile) -> bool:
+        """Rows with an instance_id and a history, or events."""
+        seen = shape(file.head)
+        if seen.kind not in ("object", "array"):
+            return False
+        keys = seen.keys
+        if "instance_id" in keys:  # the history may lie beyond the head
+            return not keys.isdisjoint({"history", "test_result"}) and "trajectory" not in keys
+        return _is_event_list(file)
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        """The runs in file order."""
+        data = file.document()
+        events = _is_event_list(file)
+        if events and shape(file.head).kind == "object":
+            lines = [bytes(record.data) for record in json_records(data, file.label)]
+            data = b"[" + b",".join(lines) + b"]"
+        records = [Record(data, file.label, 0)] if events else json_records(data, file.label)
+
+        def convert(record: Record) -> Trace:
+            if events:
+                steps = tuple(_steps(_decode_events(record.data)))
+                outcome, reason = ending(None, None, is_cut=False)
+                return Trace(trace_id=file.stem, outcome=outcome, termination=reason, steps=steps, source=file.label)
+            return _trace(_decode_run(record.data), record, file.stem)
+
+        yield from convert_records(records, convert, file, log)
+
+
+def _is_event_list(file: InputFile) -> bool:
+    keys = shape(file.head).keys
+    return {"id", "source", "timestamp"} <= keys and not keys.isdisjoint({"action", "observation"})
+
+
+def _trace(run: _Run, record: Record, stem: str) -> Trace:
+    if run.history is None:
+        raise RecordError("the row has no history, so its steps are unknown", field="history")
+    outcome, termination, is_cut = _ending(run)
+    name = str(run.instance_id)
+    metadata = run.metadata or _RunMetadata()
+    attributes: dict[str, Any] = {UNFINISHED: True} if is_cut and outcome is Outcome.CENSORED else {}
+    return Trace(
+        trace_id=f"{stem}/{name}",
+        outcome=outcome,
+        steps=tuple(_steps(_flat(run.history))),
+        termination=termination,
+        task_id=name,
+        model=metadata.llm_config.model if metadata.llm_config else None,
+        source=record.source,
+        attributes=attributes,
+    )
+
+
+def _ending(run: _Run) -> tuple[Outcome, str | None, bool]:
+    reports = {"report": run.report, "test_result.report": run.test_result.report if run.test_result else None}
+    verdicts = {
+        name: verdict_of(report.resolved, field=f"{name}.resolved") for name, report in reports.items() if report
+    }
+    verdict = agreed_verdict(verdicts, what="reports")
+    reason, is_cut = None, False
+    if run.error:
+        known = [(name, cut) for words, name, cut in ENDS if words in run.error]
+        reason, is_cut = known[0] if known else ("error", True)
+    outcome, termination = ending(verdict, reason, is_cut=is_cut)
+    return outcome, termination, is_cut
+
+
+def _flat(history: list[_Event | tuple[_Event, _Event]]) -> Iterator[_Event]:
+    """Older files pair each action with its observation, which is then caused by it."""
+    for number, entry in enumerate(history):
+        if isinstance(entry, _Event):
+            yield entry
+        else:
+            name = f"pair {number}"
+            yield msgspec.structs.replace(entry[0], id=name)
+            yield msgspec.structs.replace(entry[1], cause=name)
+
+
+def _steps(events: Iterator[_Event] | list[_Event]) -> Iterator[Step]:
+    steps: dict[object, Step] = {}
+    last: object = None
+    for number, event in enumerate(events):
+        if event.action is not None and event.source == "agent" and event.action not in _NO_STEPS:
+            last = ("unnamed", number) if event.id is None else event.id
+            steps[last] = _step(event)
+        elif event.observation is not None and _is_error(event):
+            cause = last if event.cause is None else event.cause
+            if cause in steps:
+                steps[cause] = msgspec.structs.replace(steps[cause], error=True)
+    yield from steps.values()
+
+
+def _step(event: _Event) -> Step:
+    args = event.args or _Arguments()
+    texts = (args.command, args.content, args.thought)
+    text = next((text for text in texts if isinstance(text, str) and text), None)
+    if event.action == "message":
+        return Step(name=RESPOND, kind="message", text=text)
+    name = args.name if event.action == "call_tool_mcp" else event.action
+    if not isinstance(name, str) or not name:
+        raise RecordError("an action without a name", field="history.action")
+    return Step(name=name, kind="tool", text=text)
+
+
+def _is_error(event: _Event) -> bool:
+    if event.observation == "error" or event.success is False:
+        return True
+    extras = event.extras or _Extras()
+    codes = (extras.exit_code, extras.metadata.get("exit_code") if isinstance(extras.metadata, dict) else None)
+    return any(isinstance(code, int) and code > 0 for code in codes)

@@ -1,0 +1,140 @@
+"""OpenTelemetry traces in OTLP JSON, with the attributes of the GenAI conventions or of OpenInference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.errors import Location, Problem
+from tracebridge.traces.model import Step, Trace
+from tracebridge.traces.problems import counted, shown
+from tracebridge.traces.readers.otlp_spans import Span, decode_spans, without_doubles
+from tracebridge.traces.readers.records import Record, RecordError, json_records
+from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
+from tracebridge.traces.sniff import shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.problems import ProblemLog
+
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+OWN_ATTRIBUTES = {
+    "task": "tracebridge.task_id",
+    "trial": "tracebridge.trial",
+    "outcome": "tracebridge.outcome",
+    "termination": "tracebridge.termination",
+}
+"""Attributes that a user may set on any span of a trace, best on its root; the conventions have none for them."""
+
+
+class OtlpReader:
+    """OTLP JSON: one export, or one export a line.
+
+    ============  ===============================================================================
+    run           a ``traceId``, whose spans may be anywhere in the file
+    step          a span that does something, by its start time: a call of a model (``chat``, kind ``llm``), of a tool
+                  (kind ``tool``, its name), a retrieval, embedding, reranking or guardrail (kind and name are that
+                  word). Agents, chains, turns and workflows contain steps and are none. A span that both vocabularies
+                  describe, or two spans for one operation, one of each vocabulary, are one step
+    error         ``status.code`` 2, or an ``error.type``
+    outcome       events ``gen_ai.evaluation.result`` (``gen_ai.evaluation.score.label`` or ``.value``), attributes
+                  ``evaluation.label`` or ``evaluation.score``, or our own ``tracebridge.outcome``: a usual word, a
+                  boolean, 0 or 1; several must agree
+    censoring     ``no_outcome`` where there is none of them; the reason is ``tracebridge.termination`` where given.
+                  The status of a span is no outcome: unset is not success
+    task, trial   ``tracebridge.task_id``, ``tracebridge.trial``
+    model         the first ``gen_ai.response.model``, ``gen_ai.request.model`` or ``llm.model_name``
+    trace_id      ``traceId``
+    ============  ===============================================================================
+
+    A step has the duration of its span, and its tokens where they are counted. The file is read whole, up to 2 GiB.
+    """
+
+    name = "otlp"
+    description = "OpenTelemetry OTLP JSON with gen_ai or OpenInference attributes, one export or one a line"
+
+    def detect(self, file: InputFile) -> bool:
+        """An object with resourceSpans."""
+        seen = shape(file.head)
+        return seen.kind in ("object", "array") and "resourceSpans" in seen.keys
+
+    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
+        """The traces in the order of their first spans."""
+        spans: dict[str, dict[str, Span]] = {}
+        n_twice = 0
+        for record in json_records(file.document(), file.label):
+            for span in decode_spans(record, file, log):
+                of_trace = spans.setdefault(span.trace, {})
+                n_twice += span.id in of_trace
+                of_trace.setdefault(span.id, span)
+        if n_twice:
+            message = f"repeated, and counted once: {counted(n_twice, 'span')}"
+            log.note(Problem(location=Location(path=file.label), message=message))
+        for number, (name, of_trace) in enumerate(spans.items()):
+            record = Record(b"", f"{file.label}[{name}]", number)
+            try:
+                trace = _trace(name, of_trace, record.source)
+            except RecordError as error:
+                location = Location(path=file.label, record=shown(name), field=error.field)
+                log.refuse(Problem(location=location, message=str(error), hint=error.hint))
+            else:
+                yield trace
+
+
+def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
+    ordered = sorted(spans.values(), key=lambda span: (span.start, span.end, span.id))
+    reason = _own(ordered, "termination")
+    verdict = agreed_verdict(_evaluations(ordered), what="evaluations")
+    outcome, termination = ending(verdict, None if reason is None else str(reason), is_cut=False)
+    task, trial = _own(ordered, "task"), _own(ordered, "trial")
+    return Trace(
+        trace_id=name,
+        outcome=outcome,
+        steps=tuple(_step(span) for span in without_doubles(ordered, spans)),
+        termination=termination,
+        task_id=None if task is None else str(task),
+        trial=None if trial is None else str(trial),
+        model=next((model for span in ordered if (model := span.model)), None),
+        source=source,
+    )
+
+
+def _own(spans: list[Span], field: str) -> Any:
+    """The value of one of our own attributes: of the outermost span that has it, which starts first."""
+    key = OWN_ATTRIBUTES[field]
+    return next((span.attributes[key] for span in spans if span.attributes.get(key) is not None), None)
+
+
+def _evaluations(spans: list[Span]) -> dict[str, bool | None]:
+    found: dict[str, bool | None] = {}
+
+    def add(place: str, label: Any, score: Any) -> None:
+        value = score if label is None else label
+        if value is not None:
+            found[f"{place} #{len(found) + 1}"] = verdict_of(value, field=place)
+
+    for span in spans:
+        add(OWN_ATTRIBUTES["outcome"], None, span.attributes.get(OWN_ATTRIBUTES["outcome"]))
+        add("evaluation", span.attributes.get("evaluation.label"), span.attributes.get("evaluation.score"))
+        for event in span.events:
+            if event.name == EVALUATION_EVENT:
+                values = event.values()
+                label = values.get("gen_ai.evaluation.score.label")
+                add(
+                    str(values.get("gen_ai.evaluation.name", EVALUATION_EVENT)),
+                    label,
+                    values.get("gen_ai.evaluation.score.value"),
+                )
+    return found
+
+
+def _step(span: Span) -> Step:
+    operation = span.operation
+    if operation is None:
+        raise RecordError("a span that is no step")
+    kind, name = operation
+    step = Step(name=name, kind=kind, error=span.is_error, duration=max(span.end - span.start, 0) / 1e9)
+    return step if span.tokens is None else msgspec.structs.replace(step, tokens=span.tokens)

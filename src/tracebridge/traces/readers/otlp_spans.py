@@ -1,0 +1,243 @@
+"""The spans of an OTLP export: what each is in the words of two conventions, and which of them are one operation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracebridge.errors import Location, Problem
+from tracebridge.traces.json_text import JsonTextError, decode_strictly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tracebridge.traces.files import InputFile
+    from tracebridge.traces.problems import ProblemLog
+    from tracebridge.traces.readers.records import Record
+
+GEN_AI = "gen_ai"
+OPEN_INFERENCE = "openinference"
+_GEN_AI_STEPS = {
+    "chat": "llm",
+    "generate_content": "llm",
+    "text_completion": "llm",
+    "execute_tool": "tool",
+    "retrieval": "retrieval",
+    "embeddings": "embedding",
+}
+_OPEN_INFERENCE_STEPS = {
+    "LLM": "llm",
+    "TOOL": "tool",
+    "RETRIEVER": "retrieval",
+    "EMBEDDING": "embedding",
+    "RERANKER": "reranking",
+    "GUARDRAIL": "guardrail",
+}
+_LLM_NAME = "chat"
+_ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
+
+
+class _Value(msgspec.Struct):
+    """An attribute's value; of containers (arrayValue, kvlistValue) nothing is needed."""
+
+    stringValue: str | None = None  # noqa: N815 - the names of OTLP
+    intValue: int | str | None = None  # noqa: N815
+    doubleValue: float | str | None = None  # noqa: N815
+    boolValue: bool | None = None  # noqa: N815
+
+    def plain(self) -> str | int | float | bool | None:
+        if isinstance(self.intValue, str):
+            digits = self.intValue.lstrip("-")
+            return int(self.intValue) if digits.isdecimal() and len(digits) < 20 else None
+        if isinstance(self.doubleValue, str):
+            return None  # NaN and infinities
+        given = (self.stringValue, self.boolValue, self.intValue, self.doubleValue)
+        return next((value for value in given if value is not None), None)
+
+
+class _Attribute(msgspec.Struct):
+    key: str
+    value: _Value | None = None
+
+
+class _Event(msgspec.Struct):
+    name: str = ""
+    attributes: list[_Attribute] = []
+
+    def values(self) -> dict[str, Any]:
+        return _plain(self.attributes)
+
+
+class _Status(msgspec.Struct):
+    code: int | str | None = None
+
+
+class _SpanData(msgspec.Struct):
+    traceId: str  # noqa: N815
+    spanId: str  # noqa: N815
+    startTimeUnixNano: int | str  # noqa: N815
+    endTimeUnixNano: int | str = 0  # noqa: N815
+    parentSpanId: str | None = None  # noqa: N815
+    name: str = ""
+    attributes: list[_Attribute] = []
+    events: list[_Event] = []
+    status: _Status | None = None
+
+
+class _Scope(msgspec.Struct):
+    spans: list[_SpanData] = []
+
+
+class _Resource(msgspec.Struct):
+    scopeSpans: list[_Scope] = []  # noqa: N815
+
+
+class _Export(msgspec.Struct):
+    resourceSpans: list[_Resource]  # noqa: N815
+
+
+_decode_export = msgspec.json.Decoder(_Export).decode
+
+
+class Span:
+    """A span with its attributes as plain values.
+
+    Attributes:
+        start, end: nanoseconds since the epoch.
+    """
+
+    __slots__ = ("attributes", "end", "events", "id", "is_error", "name", "parent", "start", "trace")
+
+    def __init__(self, data: _SpanData) -> None:
+        self.trace = data.traceId
+        self.id = data.spanId
+        self.parent = data.parentSpanId or None
+        self.name = data.name
+        self.start = _nanoseconds(data.startTimeUnixNano)
+        self.end = _nanoseconds(data.endTimeUnixNano)
+        self.attributes = _plain(data.attributes)
+        self.events = data.events
+        failed = data.status is not None and data.status.code in _ERROR_CODES
+        self.is_error = failed or self.attributes.get("error.type") is not None
+
+    @property
+    def vocabularies(self) -> frozenset[str]:
+        """The conventions whose attributes say what the span is."""
+        keys = {"gen_ai.operation.name": GEN_AI, "openinference.span.kind": OPEN_INFERENCE}
+        return frozenset(name for key, name in keys.items() if self.attributes.get(key) is not None)
+
+    @property
+    def operation(self) -> tuple[str, str] | None:
+        """Kind and name of the step that the span is; None for one that only contains others."""
+        kind = _GEN_AI_STEPS.get(str(self.attributes.get("gen_ai.operation.name"))) or _OPEN_INFERENCE_STEPS.get(
+            str(self.attributes.get("openinference.span.kind")).upper()
+        )
+        if kind is None:
+            return None
+        if kind == "llm":
+            return kind, _LLM_NAME
+        if kind == "tool":
+            tool = self.attributes.get("gen_ai.tool.name") or self.attributes.get("tool.name") or self.name
+            return kind, str(tool) or kind
+        return kind, kind
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, or was asked."""
+        keys = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+        return next((str(value) for key in keys if (value := self.attributes.get(key))), None)
+
+    @property
+    def tokens(self) -> int | None:
+        """Input and output tokens together."""
+        for keys in (
+            ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
+            ("llm.token_count.prompt", "llm.token_count.completion"),
+        ):
+            counts = [value for key in keys if isinstance(value := self.attributes.get(key), int) and value >= 0]
+            if counts:
+                return sum(counts)
+        return None
+
+
+def decode_spans(record: Record, file: InputFile, log: ProblemLog) -> Iterator[Span]:
+    """The spans of one export; one that does not decode goes to the log."""
+    try:
+        decode_strictly(bytes(record.data))
+        export = _decode_export(record.data)
+        spans = [Span(span) for part in export.resourceSpans for scope in part.scopeSpans for span in scope.spans]
+    except (JsonTextError, msgspec.MsgspecError, RecursionError, ValueError) as error:
+        place = record.source.removeprefix(file.label).strip("[]:") or None
+        log.refuse(Problem(location=Location(path=file.label, record=place), message=str(error)))
+        return
+    yield from spans
+
+
+def without_doubles(ordered: list[Span], spans: Mapping[str, Span]) -> Iterator[Span]:
+    """The spans that are steps, without those that tell in one vocabulary what another span tells in the other.
+
+    Two spans are one operation if they are of the same kind and name, of different vocabularies, and the one is the
+    next step above the other, with no agent between; or they hang below the same span, where the vocabulary that has
+    more of them is taken.
+    """
+    above = _Ancestors(spans)
+    steps = [span for span in ordered if span.operation is not None and not above.tells_the_same(span)]
+    siblings: dict[tuple[str | None, tuple[str, str] | None], Counter[str]] = {}
+    for span in steps:
+        if len(span.vocabularies) == 1:
+            counts = siblings.setdefault((span.parent, span.operation), Counter())
+            counts[next(iter(span.vocabularies))] += 1
+    for span in steps:
+        counts = siblings.get((span.parent, span.operation), Counter())
+        taken = max(counts, key=lambda name: (counts[name], name), default=None)
+        if taken is None or taken in span.vocabularies:
+            yield span
+
+
+class _Ancestors:
+    """For each span the next one above, itself included, that either vocabulary describes; each is looked up once."""
+
+    def __init__(self, spans: Mapping[str, Span]) -> None:
+        self._spans = spans
+        self._described: dict[str, Span | None] = {}
+
+    def tells_the_same(self, span: Span) -> bool:
+        """Whether the next described span above is the same operation in the other vocabulary."""
+        above = None if span.parent is None else self._next_described(span.parent)
+        if above is None or above is span or above.operation != span.operation:
+            return False
+        return above.vocabularies.isdisjoint(span.vocabularies)
+
+    def _next_described(self, name: str) -> Span | None:
+        passed: list[str] = []
+        found: Span | None = None
+        at: str | None = name
+        while at is not None and at in self._spans:
+            if at in self._described:
+                found = self._described[at]
+                break
+            self._described[at] = None  # should the parents go in a circle
+            passed.append(at)
+            if self._spans[at].vocabularies:
+                found = self._spans[at]
+                break
+            at = self._spans[at].parent
+        self._described.update(dict.fromkeys(passed, found))
+        return found
+
+
+def _nanoseconds(value: int | str) -> int:
+    if isinstance(value, str):
+        if not value.isdecimal() or len(value) > 20:
+            raise ValueError(f"the time {value[:40]!r} is no number of nanoseconds")
+        return int(value)
+    if not 0 <= value < 1 << 64:
+        raise ValueError("a time is no number of nanoseconds")
+    return value
+
+
+def _plain(attributes: list[_Attribute]) -> dict[str, Any]:
+    values = ((attribute.key, attribute.value) for attribute in attributes)
+    return {key: value.plain() for key, value in values if value is not None}
