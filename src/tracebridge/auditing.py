@@ -190,7 +190,7 @@ def audit(
     card = card_of_audit(found, corpus, table, stated=said)
     document = audit_document(corpus, found, model, assessment=None if assessment is None else "chain/results.json")
     if folder is not None:
-        for name, text in audit_files(pools, found, card, model).items():
+        for name, text in audit_files(pools, corpus, found, card, model).items():
             folder.write(name, text)
         if not isinstance(model, str):
             for review in model.reviews:

@@ -118,12 +118,36 @@ def test_plain_polls_have_routing_and_calibration_and_no_chain(tmp_path):
     assert result.return_value == 0
     assert "no chain of these deliberations: no deliberation has a known end" in result.stdout
     assert "commitment is undefined: no answer was spoken in public" in result.stderr
+    assert "selections are derived, not observed" in result.stderr
     document = json.loads((tmp_path / "out" / "audit.json").read_text())
     metrics = metrics_of(document)
     assert metrics["CRA"]["value"] == pytest.approx(2 / 3)
     assert metrics["PSDR"]["status"] == "undefined"
     assert not (tmp_path / "out" / "chain").exists()
     assert document["corpus"]["scale"]["maximum"] == 100
+
+
+DELIBERATION = """{"schema": "broadcast-trace/0.1", "trace_id": "t%d", "problem_uid": "p", "mode": "broadcast",
+"cell": {"actor_model": "m", "benchmark": "b", "judge_model": "j"}, "protocol": {"name": "p", "version": "1"},
+"score_scale": {"min": 0, "max": 100, "integer": true, "elicitation": null}, "blocks": [{"block_id": "b", "round": 0,
+"turn": 0, "index": 0, "polls": [{"agent": "a", "order": 0, "score_raw": 90, "parse_ok": true, "candidate": "1",
+"correct": true}], "selection": {"agent": "a"}, "speak": {"utt_id": "u", "agent": "a", "candidate": "%s",
+"correct": %s}}], "outcome": {"passed": true, "stop": "pass"}}"""
+
+
+@pytest.mark.storm
+def test_without_a_judge_answers_that_differ_diverge(tmp_path):
+    """And a test that has nothing to compare is undefined in the files, not a fault."""
+    lines = [DELIBERATION % (0, 2, "false"), DELIBERATION % (1, 1, "true"), DELIBERATION % (2, 1, "true")]
+    (tmp_path / "d.jsonl").write_text("".join(line.replace("\n", "") + "\n" for line in lines))
+    result = run(tmp_path / "d.jsonl", "-o", tmp_path / "out", *QUICK)
+    document = json.loads((tmp_path / "out" / "audit.json").read_text())
+    metrics = metrics_of(document)
+    assert metrics["PSDR"]["value"] == pytest.approx(1 / 3)
+    assert metrics["PSDRg"]["value"] == 1
+    assert document["formal_model"]["selection_ignorability"][0]["p_value"] == "NaN"
+    assert "no judge compared answers" in result.stderr
+    assert "selections are derived" not in result.stderr
 
 
 @pytest.mark.parametrize(

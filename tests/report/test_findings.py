@@ -32,7 +32,7 @@ def test_how_runs_end_is_undecided_where_no_end_was_seen() -> None:
     agreements = compare(check(fit, PROPERTIES, engines=["closed-form"]))
     found = [without_an_end(PropertyFinding(agreement=each, marks=("before",))) for each in agreements]
     assert {each.agreement.property.name: str(each.agreement.verdict) for each in found} == {
-        "rate": "None",
+        "rate": "undecided",
         "ends": "undecided",
         "by_reference": "undecided",
         "next": "satisfied",
@@ -61,7 +61,7 @@ def test_an_assessment_says_so_everywhere(tmp_path: Path, outcome: str, code: in
     marked = outcome == "censored"
     assert ("no end was seen" in (found.findings.mark or "")) is marked
     summary = (tmp_path / "out" / "summary.md").read_text()
-    assert ("no run was seen to end: whether it is satisfied rests on no observation" in summary) is marked
+    assert ("no run was seen to end: its value rests on no observation" in summary) is marked
     assert summary.count("(chain not certified, no end was seen)") >= 3 * marked
 
 

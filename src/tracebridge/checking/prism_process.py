@@ -111,7 +111,7 @@ def find_prism(given: str | Path | None = None) -> PrismExecutable | None:
         given: the executable, or the folder that PRISM was unpacked to.
 
     Raises:
-        UsageError: what is given, or named by the environment, is no executable file.
+        UsageError: what is given, or named by the environment, is no executable file, or no PRISM.
     """
     named = given or os.environ.get(ENVIRONMENT_VARIABLE)
     if named == "":
@@ -123,7 +123,10 @@ def find_prism(given: str | Path | None = None) -> PrismExecutable | None:
         if not (path.is_file() and os.access(path, os.X_OK)):
             source = "--prism" if given else ENVIRONMENT_VARIABLE
             raise UsageError(f"{source} names {str(named)!r}, where there is no executable file")
-        return PrismExecutable(path.absolute())
+        executable = PrismExecutable(path.absolute())
+        if executable.version() is None:
+            raise UsageError(f"{path} does not answer -version as PRISM does: it is no PRISM, or cannot start")
+        return executable
     on_path = shutil.which("prism")
     if on_path is None:
         return None

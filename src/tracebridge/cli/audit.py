@@ -154,9 +154,15 @@ _PASSED_ON = (
 
 
 def _show(run: AuditRun) -> None:
-    from tracebridge.report.confidence_summary import METRIC_COLUMNS, ROUTER_COLUMNS, headline_rows, router_rows
+    from tracebridge.report.confidence_summary import (
+        METRIC_COLUMNS,
+        ROUTER_COLUMNS,
+        audit_notes,
+        headline_rows,
+        router_rows,
+    )
 
-    for problem in (*run.corpus.problems, *run.corpus.findings):
+    for problem in (*run.corpus.problems, *run.corpus.findings, *audit_notes(run.audit, run.corpus)):
         say(f"note: {problem}")
     counts, scale = run.audit.counts, run.corpus.scale
     sizes = (("traces", "deliberation"), ("clusters", "cluster"), ("blocks", "block"), ("polls", "poll"))

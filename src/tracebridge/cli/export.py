@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: What can be written.
 _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
 _ALL = "all"
+_SHOWN = 10
 _OF_PROCESSES = ("prism", "drn", "json")
 
 
@@ -110,7 +111,8 @@ def _finish(written: list[Path], folder: OutputFolder, *, as_json: bool) -> None
     if as_json:
         emit(manifest)
     else:
-        say(f"wrote {', '.join(str(path) for path in written)}")
+        shown = ", ".join(str(path) for path in written) if len(written) <= _SHOWN else f"{len(written)} files"
+        say(f"wrote {shown} to {folder.path}" if len(written) > _SHOWN else f"wrote {shown}")
 
 
 def _write_process(process: DecisionProcess, target: str, folder: OutputFolder) -> list[Path]:

@@ -39,8 +39,9 @@ def print_guarantees(findings: Sequence[PropertyFinding]) -> None:
 
     if not has_guarantees(findings):
         return
-    write("")
-    write(guarantee_heading(findings))
-    print_table(list(COLUMNS), guarantee_rows(findings))
+    if any(each.guarantee is not None and each.guarantee.reason is None for each in findings):
+        write("")
+        write(guarantee_heading(findings))
+        print_table(list(COLUMNS), guarantee_rows(findings))
     for name, reason in missing_guarantees(findings):
         say(f"{name}: {reason}")

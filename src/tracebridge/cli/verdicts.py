@@ -56,13 +56,23 @@ def _styles(rows: Sequence[Sequence[str]], verdict: int) -> dict[str, str]:
 
 def engine_lines(agreements: Sequence[Agreement]) -> Iterator[str]:
     """Below a table without a column for each engine: who computed it, and how the intervals came about."""
-    names = dict.fromkeys(result.engine for each in agreements for result in each.results)
+    names = dict.fromkeys(_answering(agreements))
     yield _agreement_line(names, [(each.agree, each.gap) for each in agreements])
     yield from _method_lines(agreements)
 
 
+def _answering(agreements: Sequence[Agreement]) -> Iterator[str]:
+    """The engines that answered something, in their order."""
+    for name in dict.fromkeys(result.engine for each in agreements for result in each.results):
+        found = [result.verdict for each in agreements for result in each.results if result.engine == name]
+        if any(verdict not in {Verdict.ERROR, Verdict.UNSUPPORTED} for verdict in found):
+            yield name
+
+
 def _agreement_line(names: Iterable[str], compared: Sequence[tuple[bool | None, float | None]]) -> str:
     """On how many properties the engines agree, and how far they are apart."""
+    if not names:
+        return "no engine answered"
     *others, last = names
     who = f"{', '.join(others)} and {last}" if others else last
     apart = [gap for _, gap in compared if gap is not None]
@@ -108,7 +118,7 @@ class ExperimentTable:
         values = [str(point[name]).lower() for name in self._varying]
         self._rows += [[*values, *row] for row in verdict_rows(agreements, engines=engines, marks=marks)]
         self._lines |= dict.fromkeys(_method_lines(agreements))
-        self._names |= {result.engine: None for each in agreements for result in each.results}
+        self._names |= dict.fromkeys(_answering(agreements))
         self._compared += [(each.agree, each.gap) for each in agreements]
         self._has_data |= not engines
         self._remarks += [*_remarks(agreements), *finding_remarks(findings)]

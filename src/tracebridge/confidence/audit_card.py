@@ -88,7 +88,7 @@ def audited_fields(audit: ConfidenceAudit) -> dict[str, dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {
         group: {field: audit[name] for field, name in fields.items()} for group, fields in _METRICS.items()
     }
-    groups["routing"]["router_counterfactuals"] = list(audit.corpus.routers)
+    groups["routing"]["router_counterfactuals"] = {metric.name: metric for metric in audit.corpus.routers}
     groups["calibration"] |= _calibration(audit)
     groups["commitment"]["divergence_classes"] = {
         "by_class": list(audit.corpus.divergence),

@@ -111,13 +111,17 @@ def commitment_pairs(
 
 
 def verdicts_of(table: ConfidenceTable, judge: str | None) -> Labels:
-    """(S,) 1 divergent, 0 equivalent, ``UNKNOWN`` undecided by this judge; without one, residual pairs are undecided.
+    """(S,) 1 divergent, 0 equivalent, ``UNKNOWN`` undecided by this judge.
+
+    Without a judge canonical forms decide: answers diverge where these differ. A pair that is said to have gone to
+    judges, of whom none is known, is undecided.
 
     Raises:
         UsageError: there is no such judge.
     """
     if judge is None:
-        return np.where(table.speaks.residual, UNKNOWN, 0).astype(np.int8)
+        polled = at_rows(table.polls.answer, table.blocks.selected[table.speaks.block], UNKNOWN)
+        return np.where(table.speaks.residual, UNKNOWN, table.speaks.answer != polled).astype(np.int8)
     if judge not in table.judges:
         known = ", ".join(table.judges) or "none"
         raise UsageError(f"there is no judge {judge!r} of the equivalence of answers; known: {known}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.deliberation_chain import DeliberationFigures
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class RouterValue:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"rule": self.rule, "passes": self.passes, "blocks": self.blocks}
+        return {"rule": self.rule, "passes": number_to_json(self.passes), "blocks": number_to_json(self.blocks)}
 
 
 def router_values(

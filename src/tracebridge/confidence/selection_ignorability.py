@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import chi2
 
+from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.deliberation import STATES
 from tracebridge.confidence.routing_pools import at_rows
 
@@ -50,7 +51,9 @@ class IndependenceTest:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return {
+            name: number_to_json(value) if isinstance(value, float) else value for name, value in asdict(self).items()
+        }
 
 
 def selection_ignorability(pools: BlockPools, deliberations: Deliberations) -> tuple[IndependenceTest, ...]:

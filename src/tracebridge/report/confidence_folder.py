@@ -60,7 +60,9 @@ def audit_document(
     }
 
 
-def audit_files(pools: BlockPools, audit: ConfidenceAudit, card: AuditCard, model: FormalModel | str) -> dict[str, str]:
+def audit_files(
+    pools: BlockPools, corpus: ConfidenceCorpus, audit: ConfidenceAudit, card: AuditCard, model: FormalModel | str
+) -> dict[str, str]:
     """Every file of an audit by its name, but for the models and audit.json."""
     confidences = _confidences(pools, audit)
     bins = {name: ReliabilityBins.of(answers) for name, answers in confidences.items()}
@@ -68,7 +70,7 @@ def audit_files(pools: BlockPools, audit: ConfidenceAudit, card: AuditCard, mode
     texts = {
         "card.json": card.to_json(),
         "card.md": card_markdown(card),
-        "summary.md": audit_markdown(audit, model),
+        "summary.md": audit_markdown(audit, corpus, model),
         "metrics.csv": csv_text(audit.to_records()),
         "reliability.csv": csv_text(_named(bins)),
         "risk_coverage.csv": csv_text(_named(curves)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from tracebridge.confidence.formal_model import OBSERVED
 from tracebridge.report import markdown
 from tracebridge.report.table import verdict_columns, verdict_rows
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tracebridge.confidence.audit import ConfidenceAudit
+    from tracebridge.confidence.corpus import ConfidenceCorpus
     from tracebridge.confidence.formal_model import FormalModel
     from tracebridge.confidence.metric_value import MetricValue
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 MEANING: Final = {
     "CRA": "the selected valid poll is correct",
     "HRWP": "a correct poll is selected where there is one",
-    "MCR": "a wrong poll is selected where there is a correct one",
+    "MCR": "of blocks with a choice of valid polls: a wrong one is selected though a correct one is there",
     "PCCA": "correct polls state more confidence than wrong ones in their block (0.5: no signal)",
     "CTR": "a correct and a wrong poll state the same confidence",
     "selected_invalid_rate": "the selected poll has no candidate",
@@ -35,6 +37,8 @@ MEANING: Final = {
     "NPCS_unconditional": "net change of correctness by speaking",
 }
 _SUCCESS: Final = "success["
+UNSURE: Final = "?"
+"""Stands behind an interval that is not to be relied on; metrics.csv has the reason."""
 
 
 def routers_of(audit: ConfidenceAudit) -> dict[str, MetricValue]:
@@ -52,7 +56,8 @@ def metric_text(metric: MetricValue) -> str:
         return f"undefined: {metric.reason}"
     if math.isnan(metric.lower):
         return f"{metric.value:.4f}"
-    return f"{metric.value:.4f} [{metric.lower:.4f}, {metric.upper:.4f}]"
+    unsure = UNSURE if metric.reason else ""
+    return f"{metric.value:.4f} [{metric.lower:.4f}, {metric.upper:.4f}]{unsure}"
 
 
 def headline_rows(audit: ConfidenceAudit) -> list[list[str]]:
@@ -69,6 +74,7 @@ def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[s
     """One row a router: success of a block and, where deliberations are a chain, P(pass) and blocks under it."""
     values = {} if isinstance(model, str) else {router.rule: router for router in model.routers}
     blocks = routers_of(audit)
+    blocks[OBSERVED] = blocks.pop("runtime_argmax")  # the recorded selection, whatever rule made it
     rows = []
     for rule in dict.fromkeys([*values, *blocks]):
         block, value = blocks.get(rule), values.get(rule)
@@ -87,18 +93,39 @@ ROUTER_COLUMNS: Final = ("router", "success of a block", "P(pass)", "blocks")
 METRIC_COLUMNS: Final = ("metric", "value", "of", "meaning")
 
 
-def audit_markdown(audit: ConfidenceAudit, model: FormalModel | str) -> str:
+def audit_notes(audit: ConfidenceAudit, corpus: ConfidenceCorpus) -> list[str]:
+    """What a reader of any number must know first."""
+    notes = []
+    if corpus.is_selection_derived:
+        notes.append(
+            "selections are derived, not observed: the first of the highest scores is taken to have been selected "
+            "where nothing is recorded"
+        )
+    if audit.settings["judge"] is None and audit.counts["valid_pairs"]:
+        notes.append("no judge compared answers: what is not equal in canonical form counts as divergent")
+    if audit.counts["clusters"] == audit.counts["traces"] > 1:
+        notes.append("every deliberation is a cluster of its own: intervals take them as independent")
+    if any(metric.reason and metric.status == "ok" for _, metric in audit.corpus):
+        notes.append(f"an interval marked {UNSURE} is not to be relied on; metrics.csv has the reason")
+    return notes
+
+
+def audit_markdown(audit: ConfidenceAudit, corpus: ConfidenceCorpus, model: FormalModel | str) -> str:
     """The summary of an audit."""
-    return "\n".join([*_lines(audit, model), ""])
+    return "\n".join([*_lines(audit, audit_notes(audit, corpus), model), ""])
 
 
-def _lines(audit: ConfidenceAudit, model: FormalModel | str) -> Iterator[str]:
+def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -> Iterator[str]:
     counts, settings = audit.counts, audit.settings
     yield "# Audit of stated confidence"
     yield ""
     yield f"{counts['traces']} deliberations of {counts['problems']} problems in {counts['clusters']} clusters."
     yield f"Intervals: {settings['level']:.0%}, {settings['replicates']} resamples of clusters."
     yield ""
+    for note in notes:
+        yield f"- {markdown.escape(note)}"
+    if notes:
+        yield ""
     yield markdown.table(list(METRIC_COLUMNS), headline_rows(audit))
     yield ""
     yield "## Routers"

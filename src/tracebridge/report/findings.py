@@ -10,6 +10,7 @@ from tracebridge.agreement import Agreement, worst_exit_code
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.result import Verdict
 from tracebridge.inference.expanded.standing import Standing, standings
+from tracebridge.inference.uncertainty import PropertyUncertainty
 from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
@@ -159,11 +160,16 @@ def without_an_end(finding: PropertyFinding) -> PropertyFinding:
     agreement = finding.agreement
     marks = (*finding.marks, NO_END_SEEN)
     names = {node.name for node in ast.walk(agreement.property.formula) if isinstance(node, ast.Label)}
-    if names & _ENDS and agreement.verdict in {Verdict.SATISFIED, Verdict.VIOLATED}:
-        reason = (
-            f"no run was seen to end: whether it is {Verdict.SATISFIED} rests on no observation "
-            f"(the chain alone has it {agreement.verdict})"
-        )
-        reasons = [*([agreement.reason] if agreement.reason else []), reason]
+    if not names & _ENDS:
+        return replace(finding, marks=marks)
+    reason, guarantee = "no run was seen to end: its value rests on no observation", finding.guarantee
+    if agreement.verdict in {None, Verdict.SATISFIED, Verdict.VIOLATED}:
+        alone = "" if agreement.verdict is None else f" (the chain alone has it {agreement.verdict})"
+        reasons = [*([agreement.reason] if agreement.reason else []), reason + alone]
         agreement = replace(agreement, verdict=Verdict.UNDECIDED, reason="; ".join(reasons))
-    return replace(finding, agreement=agreement, marks=marks)
+    if isinstance(agreement.uncertainty, PropertyUncertainty):
+        nothing = replace(agreement.uncertainty, interval=None, quantile_errors=None, satisfied=None, violated=None)
+        agreement = replace(agreement, uncertainty=nothing)
+    if guarantee is not None:
+        guarantee = replace(guarantee, lower=None, upper=None, verdict=None, reason=reason)
+    return replace(finding, agreement=agreement, marks=marks, opinion=None, guarantee=guarantee)
