@@ -104,6 +104,25 @@ class Arithmetic(Protocol):
         """The x with ``x = gain + P x`` on the active states, which are left almost surely; else x = boundary."""
 
 
+def distributions(rows: csr_array, *, rounded: bool) -> csr_array:
+    """Rows in doubles that denote distributions; an entry is off by two roundings at most.
+
+    Args:
+        rows: CSR. rounded: they are roundings of rationals; else each row stands for its quotient by its exact sum.
+    """
+    if rounded:
+        return rows
+    sums = AccurateProduct(rows).row_sums().high
+    return csr_array((rows.data / np.repeat(sums, np.diff(rows.indptr)), rows.indices, rows.indptr), shape=rows.shape)
+
+
+def enclosing(values: list[Fraction] | Mask) -> EnclosureVector:
+    """Every number between its neighbouring doubles; doubles are kept."""
+    if isinstance(values, np.ndarray):
+        return EnclosureVector.from_floats(values.astype(np.float64))
+    return EnclosureVector.from_fractions(values).to_float()
+
+
 class FloatArithmetic:
     """Doubles; every vector encloses the numbers of the exact chain (`MarkovChain.exact_transitions`)."""
 
@@ -117,11 +136,7 @@ class FloatArithmetic:
     @cached_property
     def _matrix(self) -> csr_array:
         """P in doubles; an entry is off by two roundings at most."""
-        P = self.chain.transitions
-        if self.chain.rationals is not None:
-            return P
-        sums = AccurateProduct(P).row_sums().high
-        return csr_array((P.data / np.repeat(sums, np.diff(P.indptr)), P.indices, P.indptr), shape=P.shape)
+        return distributions(self.chain.transitions, rounded=self.chain.rationals is not None)
 
     def on(self, chain: MarkovChain) -> FloatArithmetic:
         """Doubles for another chain."""
@@ -129,9 +144,7 @@ class FloatArithmetic:
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """Every number between its neighbouring doubles; doubles are kept."""
-        if isinstance(values, np.ndarray):
-            return EnclosureVector.from_floats(values.astype(np.float64))
-        return EnclosureVector.from_fractions(values).to_float()
+        return enclosing(values)
 
     def iterate(
         self,

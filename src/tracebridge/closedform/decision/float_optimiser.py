@@ -10,8 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.closedform import directed
-from tracebridge.closedform.accurate_product import AccurateProduct
-from tracebridge.closedform.arithmetic import FloatArithmetic
+from tracebridge.closedform.arithmetic import FloatArithmetic, distributions, enclosing
 from tracebridge.closedform.decision.choices import Choices
 from tracebridge.closedform.decision.equation import extended
 from tracebridge.closedform.decision.optimiser import first_choices
@@ -73,11 +72,7 @@ class FloatOptimiser:
     @cached_property
     def _matrix(self) -> csr_array:
         """The rows in doubles; an entry is off by two roundings at most."""
-        P = self.process.transitions
-        if self.process.rationals is not None:
-            return P
-        sums = AccurateProduct(P).row_sums().high
-        return csr_array((P.data / np.repeat(sums, np.diff(P.indptr)), P.indices, P.indptr), shape=P.shape)
+        return distributions(self.process.transitions, rounded=self.process.rationals is not None)
 
     def arithmetic(self, chain: MarkovChain) -> Arithmetic:
         """Doubles for a chain."""
@@ -85,9 +80,7 @@ class FloatOptimiser:
 
     def vector(self, values: list[Fraction] | Mask) -> EnclosureVector:
         """Every number between its neighbouring doubles; doubles are kept."""
-        if isinstance(values, np.ndarray):
-            return EnclosureVector.from_floats(values.astype(np.float64))
-        return EnclosureVector.from_fractions(values).to_float()
+        return enclosing(values)
 
     def iterate(
         self,
