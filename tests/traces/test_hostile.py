@@ -73,12 +73,12 @@ def read_or_refuse(path: Path, **options: Any) -> tuple[Trace, ...]:
         return ()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
-@given(data=damaged(), name=st.sampled_from([None, *FORMATS]), thorough=st.booleans(), skip_bad=st.booleans())
-def test_damaged_files(tmp_path: Path, data: bytes, name: str | None, thorough: bool, skip_bad: bool) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(data=damaged(), name=st.sampled_from([None, *FORMATS]), skip_bad=st.booleans())
+def test_damaged_files(tmp_path: Path, data: bytes, name: str | None, skip_bad: bool) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(data)
-    traces = read_or_refuse(path, format=name, thorough=thorough, skip_bad=skip_bad)
+    traces = read_or_refuse(path, format=name, skip_bad=skip_bad)
     assert len({trace.trace_id for trace in traces}) == len(traces)
 
 
@@ -107,7 +107,7 @@ def test_hostile_values_in_a_foreign_record(tmp_path: Path, field: str, value: s
 @pytest.mark.parametrize("row", ['x","', 'a,"x', '"', "a,b,c,d", 'a,"x""'])
 def test_tables_of_bad_rows_take_linear_time(tmp_path: Path, row: str) -> None:
     path = tmp_path / "file.json"
-    path.write_text("run_id,state,outcome\n" + f"{row}\n" * 100_000)
+    path.write_text("run_id,state,outcome\n" + f"{row}\n" * 30_000)
     start = time.perf_counter()
     assert read_or_refuse(path, skip_bad=True) == ()
-    assert time.perf_counter() - start < 120
+    assert time.perf_counter() - start < 60

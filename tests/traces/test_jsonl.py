@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -187,17 +189,59 @@ def test_a_line_beyond_the_limit_is_refused_and_the_next_one_read(
     assert corpus.problems[0].location.line == 2
 
 
-def test_only_a_thorough_reading_finds_every_key_that_stands_twice(tmp_path: Path) -> None:
-    path = write(tmp_path, b'{"trace_id":"a","outcome":"success","outcome":"failure"}')
-    assert read_traces(path).outcomes()["failure"] == 1
-    with pytest.raises(TraceError, match=r"corpus\.jsonl:1: the key 'outcome' stands twice"):
-        read_traces(path, thorough=True)
-    path = write(tmp_path, b'{"trace_id":"a","outcome":"success","steps":[{"name":"x","name":"y"}]}')
-    assert read_traces(path).traces[0].steps == (Step(name="y"),)
-    with pytest.raises(TraceError, match=r"corpus\.jsonl:1: the key 'name' stands twice"):
-        read_traces(path, thorough=True)
-    path = write(tmp_path, b'{"trace_id":"a","outcome":"success","attributes":{"outcome":1},"steps":[{"name":"x"}]}')
-    assert read_traces(path).traces == read_traces(path, thorough=True).traces
+class Written(NamedTuple):
+    """How a line is written by somebody else: its blanks, its escapes, and the fields at their defaults."""
+
+    colon: str
+    comma: str
+    ascii_only: bool
+    colons_escaped: bool
+    defaults_given: bool
+
+    def text(self, value: Any, repeat: Iterator[bool]) -> str:
+        """The value as JSON; ``repeat`` says of each key whether it stands there once more, with another value."""
+        if isinstance(value, dict):
+            pairs = []
+            for key, inner in value.items():
+                if next(repeat):
+                    pairs.append(f"{self.text(key, repeat)}{self.colon}null")
+                pairs.append(f"{self.text(key, repeat)}{self.colon}{self.text(inner, repeat)}")
+            return "{" + self.comma.join(pairs) + "}"
+        if isinstance(value, list | tuple):
+            return "[" + self.comma.join(self.text(inner, repeat) for inner in value) + "]"
+        text = json.dumps(value, ensure_ascii=self.ascii_only)
+        return text.replace(":", "\\u003a") if self.colons_escaped else text
+
+
+written = st.builds(
+    Written,
+    colon=st.sampled_from([":", ": ", " :"]),
+    comma=st.sampled_from([",", ", "]),
+    ascii_only=st.booleans(),
+    colons_escaped=st.booleans(),
+    defaults_given=st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(trace=traces, style=written, data=st.data())
+def test_a_line_is_refused_if_and_only_if_a_key_stands_twice(
+    tmp_path_factory: pytest.TempPathFactory, trace: Trace, style: Written, data: st.DataObject
+) -> None:
+    document = msgspec.to_builtins(trace)
+    if style.defaults_given:
+        document = msgspec.structs.asdict(trace) | {"steps": [msgspec.structs.asdict(step) for step in trace.steps]}
+    asked: list[bool] = []
+    style.text(document, iter(lambda: asked.append(False), True))  # type: ignore[arg-type, func-returns-value]
+    n_keys = len(asked)
+    chosen = data.draw(st.none() | st.integers(0, n_keys - 1))
+    line = style.text(document, (number == chosen for number in itertools.count()))
+    path = write(tmp_path_factory.mktemp("corpus"), line.encode())
+    if chosen is None:
+        assert read_traces(path).traces == (trace,)
+    else:
+        with pytest.raises(TraceError, match=r"corpus\.jsonl:1: the key '.*' stands twice in one object"):
+            read_traces(path)
 
 
 def test_a_source_in_the_line_is_kept(tmp_path: Path) -> None:

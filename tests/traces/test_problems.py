@@ -45,3 +45,19 @@ def test_what_is_beyond_the_limit_is_counted() -> None:
     assert (log.n_problems, log.n_notes, log.n_skipped) == (6, 3, 3)
     assert [str(problem) for problem in log.listing()] == ["0a", "0b", "and 4 more problems"]
     assert [str(note) for note in log.notes] == ["0", "1"]
+
+
+@given(limit=st.integers(1, 4), parts=st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=3))
+def test_logs_add_up(limit: int, parts: list[list[int]]) -> None:
+    """One log of everything is the sum of logs of its parts."""
+    whole, total = ProblemLog(limit), ProblemLog(limit)
+    for i, records in enumerate(parts):
+        part = ProblemLog(limit)
+        for j, n_problems in enumerate(records):
+            problems = [Problem(location=Location(line=j), message=f"{i} {k}") for k in range(n_problems)]
+            for log in (whole, part):
+                log.refuse(problems)
+                log.note(Problem(location=Location(), message=f"{i} {j}"))
+        total.update(part)
+    for name in ("problems", "notes", "n_problems", "n_notes", "n_skipped"):
+        assert getattr(total, name) == getattr(whole, name)

@@ -4,18 +4,13 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
-from tracebridge.traces import FORMATS, Outcome, Trace, known_readers, open_traces, read_traces, write_traces
-from tracebridge.traces import readers as readers_package
-from tracebridge.traces.files import InputFile
-from tracebridge.traces.problems import ProblemLog
+from tracebridge.errors import NothingToCheckError, TraceError, UsageError
+from tracebridge.traces import open_traces, read_traces, write_traces
 
 
 def line(name: str) -> str:
@@ -258,76 +253,6 @@ def test_a_format_can_be_imposed(tmp_path: Path) -> None:
     assert len(read_traces(path, format="flat")) == 1
     with pytest.raises(TraceError, match="this is not JSON"):
         read_traces(path, format="jsonl")
-
-
-class WordsReader:
-    name = "words"
-    description = "one run a line, its words are the steps"
-
-    def detect(self, file: InputFile) -> bool:
-        return file.head.startswith(b"WORDS\n")
-
-    def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
-        for number, text in enumerate(file.document().decode().splitlines()[1:], 2):
-            if text == "bad":
-                log.refuse(Problem(location=Location(path=file.label, line=number), message="bad word"))
-            else:
-                yield Trace(trace_id=text, outcome=Outcome.SUCCESS)
-
-
-class GreedyReader(WordsReader):
-    name = "greedy"
-
-    def detect(self, file: InputFile) -> bool:
-        return True
-
-
-class ReaderOfATakenName(WordsReader):
-    name = "jsonl"
-
-
-WORDS, GREEDY, TAKEN = WordsReader(), GreedyReader(), ReaderOfATakenName()
-
-
-def install(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
-    entries = [EntryPoint(name=value, value=value, group=readers_package.ENTRY_POINT_GROUP) for value in values]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: entries)
-    known_readers.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def _forget_plug_ins() -> Iterator[None]:
-    yield
-    known_readers.cache_clear()
-
-
-class Module:
-    """Stands for an installed package: entry points load attributes of modules."""
-
-
-def test_a_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "plug_in", Module)
-    monkeypatch.setattr(Module, "words", WORDS, raising=False)
-    monkeypatch.setattr(Module, "greedy", GREEDY, raising=False)
-    monkeypatch.setattr(Module, "taken", TAKEN, raising=False)
-    path = tmp_path / "file.txt"
-    path.write_text("WORDS\none\nbad\ncontrol\tcharacter\ntwo\n")
-    install(monkeypatch, "plug_in:words")
-    assert list(known_readers()) == [*FORMATS, "words"]
-    kept = read_traces(path, skip_bad=True)
-    assert [trace.trace_id for trace in kept] == ["one", "two"]
-    # what a reader hands out is checked against the trace schema like any other input
-    assert ["bad word" in str(kept.problems[0]), "U+0009" in str(kept.problems[1])] == [True, True]
-
-    install(monkeypatch, "plug_in:words", "plug_in:greedy")
-    with pytest.raises(TraceError, match="may be greedy and words"):
-        read_traces(path)
-    install(monkeypatch, "plug_in:taken")
-    with pytest.raises(UsageError, match="takes the name 'jsonl'"):
-        read_traces(path)
-    install(monkeypatch, "plug_in:absent")
-    with pytest.raises(UsageError, match="plug_in:absent' cannot be loaded"):
-        read_traces(path)
 
 
 def test_a_converted_corpus_reads_back_the_same(folder: Path, tmp_path: Path) -> None:

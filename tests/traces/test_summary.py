@@ -60,3 +60,32 @@ def test_a_tally_hands_on_what_it_counts() -> None:
     runs = [trace(2, 0), trace(1, 1)]
     assert [tally.add(run) for run in runs] == runs
     assert tally.summary() == summarize(runs)
+
+
+NAMED_RUNS = st.lists(
+    st.builds(
+        Trace,
+        trace_id=st.just("a"),
+        outcome=st.sampled_from(Outcome),
+        steps=st.lists(st.builds(Step, name=st.sampled_from("abcdef"), error=st.booleans()), max_size=4).map(tuple),
+        termination=st.sampled_from([None, "cap"]),
+        task_id=st.sampled_from([None, "t", "u"]),
+        model=st.sampled_from([None, "m"]),
+    ),
+    max_size=6,
+)
+
+
+@given(first=NAMED_RUNS, then=NAMED_RUNS)
+def test_tallies_add_up_and_come_back(first: list[Trace], then: list[Trace]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summary_module, "MAX_NAMES", 3)  # no part forgets names below twice as many
+        parts = [TraceTally(), TraceTally()]
+        for part, traces in zip(parts, (first, then), strict=True):
+            for trace in traces:
+                part.add(trace)
+        total = TraceTally.from_dict(parts[0].to_dict())
+        total.update(TraceTally.from_dict(parts[1].to_dict()))
+        assert (total.n_runs, total.n_steps) == (len(first + then), sum(len(trace.steps) for trace in first + then))
+        if first or then:
+            assert total.summary() == summarize([*first, *then])

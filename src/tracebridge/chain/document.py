@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -23,6 +22,7 @@ from scipy.sparse import csr_array
 from tracebridge.chain.markov import MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.errors import InputError, Location, ModelError, Problem
+from tracebridge.traces.atomic_file import write_whole
 
 KIND = "markov-chain"
 
@@ -360,16 +360,10 @@ def write_document(path: str | Path, data: Mapping[str, Any]) -> None:
     Raises:
         InputError: if the place cannot be written to.
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("x", encoding="ascii", newline="\n") as file:
-            file.write(document_text(data))
-        temporary.replace(target)
+        write_whole(path, document_text(data).encode("ascii"))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", location=Location(path=str(path))) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_chain(path: str | Path) -> MarkovChain:

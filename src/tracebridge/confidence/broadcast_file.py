@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracebridge.confidence.broadcast_lines import write_line
 from tracebridge.errors import TraceError
+from tracebridge.traces.atomic_file import write_whole
 from tracebridge.traces.problems import shown
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ def write_broadcast(traces: Iterable[BroadcastTrace], path: str | Path) -> int:
         if trace.trace_id in lines:
             raise TraceError(f"the trace_id {shown(trace.trace_id)} is used twice")
         lines[trace.trace_id] = write_line(trace) + b"\n"
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(_compressed(b"".join(lines.values()), path.suffix))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, _compressed(b"".join(lines.values()), Path(path).suffix))
     return len(lines)
 
 

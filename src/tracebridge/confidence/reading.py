@@ -28,7 +28,7 @@ from tracebridge.confidence.score_scale import ScoreSightings
 from tracebridge.errors import InputError, NothingToCheckError, Problem, TraceError
 from tracebridge.traces.corpus import TraceFile
 from tracebridge.traces.files import InputFile
-from tracebridge.traces.inputs import Inputs
+from tracebridge.traces.inputs import Inputs, Source
 from tracebridge.traces.problems import ProblemLog, shown
 from tracebridge.traces.sniff import LFS_POINTER, shape
 
@@ -118,7 +118,7 @@ class _Reading:
         self.unknown_keys: dict[str, int] = {}
         self.files: list[TraceFile] = []
 
-    def read(self, path: Path | None, label: str) -> None:
+    def read(self, path: Source | None, label: str) -> None:
         """Take the traces of a file; what is wrong goes to the log."""
         n_before = len(self._stated)
         try:

@@ -16,7 +16,7 @@ from tracebridge.chain.document import document_text
 from tracebridge.export.file_numbers import matrix_texts, vector_texts
 from tracebridge.export.name_record import labels_to_write, record_of
 from tracebridge.export.single_start import single_start
-from tracebridge.export.whole_file import write_whole
+from tracebridge.export.whole_file import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def write_drn(chain: MarkovChain, path: str | Path) -> None:
     Raises:
         UsageError: an integer too long to be read back. OSError: the file cannot be written.
     """
-    write_whole(Path(path), _lines(chain))
+    write_lines(Path(path), _lines(chain))
 
 
 def _lines(chain: MarkovChain) -> Iterator[str]:

@@ -16,7 +16,7 @@ from tracebridge.errors import UsageError
 from tracebridge.export.embedded_decision import embedded_lines, read_embedded
 from tracebridge.export.file_numbers import matrix_texts, vector_texts
 from tracebridge.export.names import identifier_of
-from tracebridge.export.whole_file import write_whole
+from tracebridge.export.whole_file import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def write_drn_decision(process: DecisionProcess, path: str | Path) -> None:
     if np.count_nonzero(process.initial) != 1:
         raise UsageError("a DRN file starts in one state; write a process with several start states as .json or .prism")
     restored = decision_from_dict(decision_to_dict(process))  # with the row denominators of one that was read
-    write_whole(Path(path), _lines(restored))
+    write_lines(Path(path), _lines(restored))
 
 
 def is_own_drn_decision(text: str) -> bool:

@@ -19,7 +19,7 @@ from tracebridge.errors import UsageError
 from tracebridge.export.file_numbers import matrix_texts, vector_texts
 from tracebridge.export.name_record import in_doubles, labels_to_write, record_of
 from tracebridge.export.single_start import single_start
-from tracebridge.export.whole_file import write_whole
+from tracebridge.export.whole_file import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def write_explicit(
         files.append((beside(stem, f"{number}.srew"), _state_rewards(written, name, structure, dialect)))
         files.append((beside(stem, f"{number}.trew"), _transition_rewards(written, name, structure, dialect)))
     for path, lines in files:
-        write_whole(path, lines)
+        write_lines(path, lines)
     names = beside(stem, ".names.json")
     write_document(names, record_of(chain))
     return [*(path for path, _ in files), names]

@@ -10,7 +10,6 @@ are rationals or doubles. The file is therefore both a model for PRISM and Storm
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from tracebridge.export.prism_text import (
 from tracebridge.export.prism_variables import format_with_variables
 from tracebridge.export.single_start import AddedState, added_state
 from tracebridge.export.variable_layout import variable_layout
+from tracebridge.traces.atomic_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,12 +88,7 @@ def write_prism(chain: MarkovChain, path: Path, *, max_states: int | None = MAX_
         UsageError: as `format_prism`. OSError: the file cannot be written.
     """
     text = format_prism(chain, max_states=max_states)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, text.encode())
 
 
 def _header(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:

@@ -17,7 +17,7 @@ from tracebridge.export.embedded_decision import embedded_lines, read_embedded
 from tracebridge.export.names import identifier_of
 from tracebridge.export.prism_text import double_text, fraction_text, label_line, nonzero_texts, quoted, where
 from tracebridge.export.single_start import added_state
-from tracebridge.export.whole_file import write_whole
+from tracebridge.export.whole_file import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def write_prism_decision(process: DecisionProcess, path: Path) -> None:
     Raises:
         UsageError: as `format_prism_decision`. OSError: the file cannot be written.
     """
-    write_whole(path, iter(format_prism_decision(process).splitlines()))
+    write_lines(path, iter(format_prism_decision(process).splitlines()))
 
 
 def read_own_decision(text: str, *, path: str | None = None) -> DecisionProcess:

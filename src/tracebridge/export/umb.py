@@ -9,7 +9,6 @@ choices. What UMB has no place for is kept beside (`tracebridge.export.umb_index
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +58,7 @@ from tracebridge.export.umb_index import (
     annotation_member,
 )
 from tracebridge.export.umb_numbers import quotients_of, repeated
+from tracebridge.traces.atomic_file import replacing
 from tracebridge.version import __version__
 
 if TYPE_CHECKING:
@@ -86,16 +86,11 @@ def write_umb(chain: MarkovChain, path: str | Path, *, compression: Compression 
         InputError: the place cannot be written to.
     """
     members = umb_members(chain)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with partial.open("xb") as file:
+        with replacing(path) as file:
             write_archive(file, members.items(), compression)
-        partial.replace(target)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", location=Location(path=str(path))) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def umb_members(chain: MarkovChain) -> dict[str, bytes]:

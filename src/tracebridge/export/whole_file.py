@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import TYPE_CHECKING, NoReturn
 
 from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.traces.atomic_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,19 +22,16 @@ _MAX_LINE = 2**22
 _MAX_SHOWN = 80
 
 
-def write_whole(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines, each without its end, to a file in ASCII or UTF-8; it appears whole or not at all.
 
     Raises:
         OSError: the file cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
+        text.writelines(f"{line}\n" for line in lines)
+        text.detach()  # flushed, and not closed: the file has not appeared yet
 
 
 class LineFile:

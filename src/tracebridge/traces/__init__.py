@@ -8,6 +8,8 @@ JSON Lines, one trace a line.
 from __future__ import annotations
 
 from tracebridge.traces.corpus import TraceFile, TraceSet
+from tracebridge.traces.ending_counts import EndingCount, EndingTally
+from tracebridge.traces.inputs import is_read_once
 from tracebridge.traces.jsonl import write_traces
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.readers import COLUMNS, FORMATS, OUTCOME_WORDS, known_readers
@@ -19,6 +21,8 @@ __all__ = [
     "COLUMNS",
     "FORMATS",
     "OUTCOME_WORDS",
+    "EndingCount",
+    "EndingTally",
     "Outcome",
     "Step",
     "StepCount",
@@ -28,6 +32,7 @@ __all__ = [
     "TraceStream",
     "TraceSummary",
     "TraceTally",
+    "is_read_once",
     "known_readers",
     "open_traces",
     "read_traces",

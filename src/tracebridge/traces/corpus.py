@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tracebridge.html_table import html_table
 from tracebridge.traces.model import Outcome, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tracebridge.errors import Problem
-
-_SHOWN_ROWS = 30
+    from tracebridge.traces.ending_counts import EndingCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,7 @@ class TraceSet:
         problems: what was wrong with the records that were skipped.
         notes: what the user should know about the records that were kept.
         n_skipped: how many records, or whole files, were skipped.
+        endings: for each reason that runs ended for, what their sources say and what they count as.
     """
 
     traces: tuple[Trace, ...]
@@ -56,6 +56,7 @@ class TraceSet:
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     n_skipped: int = 0
+    endings: Mapping[str, EndingCount] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.traces)
@@ -95,6 +96,7 @@ class TraceSet:
             "problems": [str(problem) for problem in self.problems],
             "notes": [str(note) for note in self.notes],
             "n_skipped": self.n_skipped,
+            "endings": {reason: count.to_dict() for reason, count in self.endings.items()},
         }
 
     def __repr__(self) -> str:
@@ -103,16 +105,5 @@ class TraceSet:
 
     def _repr_html_(self) -> str:
         columns = ("trace_id", "task_id", "trial", "outcome", "termination", "n_steps", "n_errors")
-        shown = TraceSet(traces=self.traces[:_SHOWN_ROWS]).to_records()
-        head = "".join(f"<th>{column}</th>" for column in columns)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{_cell(record[column])}</td>" for column in columns) + "</tr>" for record in shown
-        )
-        beyond = len(self.traces) - len(shown)
-        more = f"<p>and {beyond} more</p>" if beyond else ""
-        caption = html.escape(repr(self)[1:-1])
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>{more}"
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else html.escape(str(value)[:80])
+        rows = [[record[column] for column in columns] for record in self.to_records()]
+        return html_table(columns, rows, caption=repr(self)[1:-1], noun="runs")

@@ -9,9 +9,10 @@ import sys
 import zlib
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
 from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.remote_files import RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -21,10 +22,23 @@ if TYPE_CHECKING:
 HEAD_BYTES = 1 << 18
 MAX_LINE_BYTES = 64 << 20
 MAX_DOCUMENT_BYTES = 2 << 30
+MAX_RATIO = 200
+"""A file that is read whole may not decompress to more than this many times its size (once that is over 256 MiB)."""
+
+_PIECE_BYTES = 1 << 24
+_UNSUSPICIOUS_BYTES = 1 << 28
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 UTF8_BOM = b"\xef\xbb\xbf"
+
+
+class LineSpan(NamedTuple):
+    """Whole lines of an uncompressed file: its bytes from ``start`` to ``end``, of which the first is in ``line``."""
+
+    start: int
+    end: int
+    line: int
 
 
 class InputFile:
@@ -32,10 +46,11 @@ class InputFile:
 
     Attributes:
         label: how messages and ``Trace.source`` name the file; never a path of the machine beyond what the user gave.
-        path: where it lies; None for standard input.
+        path: where it lies on this machine; None for standard input and for a file behind a URL.
         mapping: the column names that the user gave for flat traces, field to column.
-        thorough: whether the reader should look for what it otherwise leaves unseen for the sake of speed.
         taken_ids: the trace_ids of the files before this one.
+        first_line: the number of its first line, 1 unless only a span of its lines is read.
+        is_compressed: whether it is compressed as a whole.
         head: up to ``HEAD_BYTES`` from the start, decompressed and without a byte-order mark.
 
     Raises:
@@ -44,28 +59,33 @@ class InputFile:
 
     def __init__(
         self,
-        path: Path | None,
+        path: Path | RemoteFile | None,
         label: str,
         *,
         mapping: Mapping[str, str] | None = None,
-        thorough: bool = False,
         taken_ids: Container[str] = frozenset(),
+        span: LineSpan | None = None,
     ) -> None:
-        self.path = path
+        self.path = path if isinstance(path, Path) else None
+        self._is_stdin = path is None
         self.label = label
         self.mapping: Mapping[str, str] = mapping or {}
-        self.thorough = thorough
         self.taken_ids = taken_ids
+        self.first_line = 1 if span is None else span.line
+        self._is_part = span is not None and span.start > 0
         self._digest = hashlib.sha256()
         try:
-            self._file: BinaryIO = sys.stdin.buffer if path is None else path.open("rb", buffering=0)
+            self._file: Any = _open(path)
+            source = self._file if span is None else _Part(self._file, span)
         except OSError as error:
             raise self.damaged(f"cannot be opened: {error.strerror or error}") from error
-        self._stored: io.BufferedReader[Any] = io.BufferedReader(_FullReads(self._file, self, self._digest), HEAD_BYTES)
+        self._raw = _FullReads(source, self, self._digest)
+        self._stored: io.BufferedReader[Any] = io.BufferedReader(self._raw, HEAD_BYTES)
         try:
             self._stream = self._decompressed()
+            self.is_compressed = self._stream is not self._stored
             self.head = self._stream.peek(HEAD_BYTES)
-            if self.head.startswith(UTF8_BOM):
+            if self.head.startswith(UTF8_BOM) and not self._is_part:
                 self._stream.read(len(UTF8_BOM))
                 self.head = self.head[len(UTF8_BOM) :]
         except BaseException:
@@ -73,7 +93,7 @@ class InputFile:
             raise
 
     def _decompressed(self) -> io.BufferedReader[Any]:
-        magic = self._stored.peek(4)[:4]
+        magic = b"" if self._is_part else self._stored.peek(4)[:4]
         if magic.startswith(GZIP_MAGIC):
             # GzipFile is typed as a buffered file; we only ever call its readinto
             plain: Any = gzip.GzipFile(fileobj=self._stored, mode="rb")
@@ -111,17 +131,23 @@ class InputFile:
         """
         # by pieces: asked for the limit at once, the stream would set aside that much memory for a file of any size
         pieces: list[bytes] = []
-        while (missing := limit + 1 - sum(map(len, pieces))) > 0 and (
-            piece := self._stream.read(min(missing, 1 << 24))
-        ):
+        size = 0
+        while size <= limit and (piece := self._stream.read(min(limit + 1 - size, _PIECE_BYTES))):
             pieces.append(piece)
-        data = b"".join(pieces)
-        if len(data) > limit:
+            size += len(piece)
+            if size > max(_UNSUSPICIOUS_BYTES, MAX_RATIO * self._raw.n_bytes):
+                message = f"{self._raw.n_bytes:,} bytes that decompress to {size:,} and more: these are no logs"
+                raise self.damaged(message)
+        if size > limit:
             raise self.damaged(
                 f"larger than {limit >> 20} MiB once decompressed, and its format must be read whole",
                 hint="split it, or convert it to JSON Lines",
             )
-        return data
+        return b"".join(pieces)
+
+    def again(self) -> InputFile:
+        """The same file, opened anew at its start; only for one that has a path."""
+        return InputFile(self.path, self.label, mapping=self.mapping, taken_ids=self.taken_ids)
 
     def sha256(self) -> str:
         """The hash of the stored (compressed) bytes; reads what is left of the file first."""
@@ -135,7 +161,7 @@ class InputFile:
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
-        if self.path is not None:
+        if not self._is_stdin:
             self._file.close()
 
     def __enter__(self) -> Self:
@@ -145,13 +171,34 @@ class InputFile:
         self.close()
 
 
+def _open(path: Path | RemoteFile | None) -> BinaryIO | io.RawIOBase:
+    if path is None:
+        return sys.stdin.buffer
+    return path.open() if isinstance(path, RemoteFile) else path.open("rb", buffering=0)
+
+
+class _Part:
+    """A span of an open file."""
+
+    def __init__(self, file: Any, span: LineSpan) -> None:
+        file.seek(span.start)
+        self._file = file
+        self._left = span.end - span.start
+
+    def readinto(self, view: memoryview) -> int:
+        count: int = self._file.readinto(view[: self._left])
+        self._left -= count
+        return count
+
+
 class _FullReads(io.RawIOBase):
-    """Raw reads that fill the buffer unless the input ends (a pipe gives what it has), and are hashed."""
+    """Raw reads that fill the buffer unless the input ends (a pipe gives what it has), and are hashed and counted."""
 
     def __init__(self, source: Any, owner: InputFile, digest: Any = None) -> None:
         self._source = source
         self._owner = owner
         self._digest = digest
+        self.n_bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -168,6 +215,7 @@ class _FullReads(io.RawIOBase):
             raise self._owner.damaged(f"cannot be read: {error.strerror or error}") from error
         if self._digest is not None:
             self._digest.update(view[:filled])
+        self.n_bytes += filled
         return filled
 
 

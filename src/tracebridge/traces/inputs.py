@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import glob
 import os
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
 from tracebridge.traces.problems import counted
+from tracebridge.traces.remote_files import RemoteFile, find_remote, is_pattern, is_url, local_path, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+Source: TypeAlias = Path | RemoteFile
+
 STDIN = "-"
-_DATA_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".traj", ".eval"})
+_DATA_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".traj", ".eval", ".parquet"})
 _COMPRESSION_SUFFIXES = frozenset({".gz", ".zst"})
 
 
@@ -33,14 +36,20 @@ class Inputs:
     def __init__(self, given: Sequence[str | Path]) -> None:
         if "" in given:
             raise UsageError("a path is empty; the current folder is '.'")
-        self.files: list[tuple[Path | None, str]] = []
+        self.files: list[tuple[Source | None, str]] = []
         self.notes: list[Problem] = []
-        self._depths: dict[Path, int] = {}  # how many of its last parts a file's label has
+        self._depths: dict[Source, int] = {}  # how many of its last parts a file's label has
         for item in given:
             if str(item) == STDIN:
                 self.files.append((None, "<stdin>"))
                 continue
             path = Path(item)
+            if is_url(item):
+                url, local = str(item), local_path(str(item))
+                if local is None:
+                    self._add_remote(url)
+                    continue
+                item = path = local  # noqa: PLW2901
             if path.is_dir():
                 self._add_folder(path)
             elif path.exists():
@@ -49,17 +58,17 @@ class Inputs:
                 self._add_pattern(item)
         self._tell_apart()
         if not self.files:
-            where = ", ".join(label_of(item) for item in given)
+            where = ", ".join(shown_url(str(item)) if is_url(item) else label_of(item) for item in given)
             raise NothingToCheckError(f"there is no trace file in {where}" if where else "no trace file was named")
 
-    def _add(self, path: Path, depth: int) -> None:
+    def _add(self, path: Source, depth: int) -> None:
         self.files.append((path, label_of(path, depth)))
         self._depths[path] = max(depth, self._depths.get(path, 0))
 
     def _tell_apart(self) -> None:
         """Lengthen the labels that several files share, until none does."""
         while True:
-            sharing: dict[str, set[Path]] = {}
+            sharing: dict[str, set[Source]] = {}
             for path in self._depths:
                 sharing.setdefault(label_of(path, self._depths[path]), set()).add(path)
             growing = [
@@ -77,24 +86,49 @@ class Inputs:
             (path, label if path is None else label_of(path, self._depths[path])) for path, label in self.files
         ]
 
-    def _add_folder(self, folder: Path) -> None:
+    def _add_remote(self, url: str) -> None:
+        found, root = find_remote(url)
+        if root is None:
+            for file in found:
+                self._add(file, 1)
+            return
         unread = []
+        n_parts = len(RemoteFile(url, root).parts)
+        for file in found:
+            depth = max(1, len(file.parts) - n_parts)
+            if any(part.startswith(".") for part in file.parts[-depth:]):
+                continue
+            if is_pattern(url) or _is_data(file.path):
+                self._add(file, depth)
+            else:
+                unread.append(label_of(file, depth))
+        self._note_unread(shown_url(url), "file", unread, "by the suffix", "name a file to read it")
+
+    def _add_folder(self, folder: Path) -> None:
+        unread, links = [], []
         n_parts = len(folder.parts)
-        for path in sorted(_visible_files(folder)):
+        for path in sorted(_visible_entries(folder)):
             depth = len(path.parts) - n_parts
-            if _is_data(path):
+            if not path.is_file():
+                if path.is_symlink():
+                    links.append(label_of(path, depth))
+            elif _is_data(path):
                 self._add(path, depth)
             else:
                 unread.append(label_of(path, depth))
-        if unread:
-            are = "is" if len(unread) == 1 else "are"
-            some = ", ".join(unread[:10]) + (", …" if len(unread) > 10 else "")
-            message = f"{counted(len(unread), 'file')} {are} not read, by the suffix: {some}"
-            place = Location(path=label_of(folder, 1))
-            self.notes.append(Problem(location=place, message=message, hint="name a file to read it"))
+        place = label_of(folder, 1)
+        self._note_unread(place, "file", unread, "by the suffix", "name a file to read it")
+        self._note_unread(place, "link", links, "to a folder or to nothing", "name what it leads to")
+
+    def _note_unread(self, place: str, what: str, names: list[str], reason: str, hint: str) -> None:
+        if names:
+            are = "is" if len(names) == 1 else "are"
+            some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+            message = f"{counted(len(names), what)} {are} not read, {reason}: {some}"
+            self.notes.append(Problem(location=Location(path=place), message=message, hint=hint))
 
     def _add_pattern(self, item: str | Path) -> None:
-        found = [Path(name) for name in sorted(glob.glob(str(item), recursive=True))]  # noqa: PTH207 - patterns may be absolute
+        found = [Path(name) for name in sorted(set(_matches(str(item))))]
         files = [path for path in found if path.is_file()]
         if not files:
             what = "no file matches this pattern" if glob.has_magic(str(item)) else "there is no such file or folder"
@@ -104,24 +138,62 @@ class Inputs:
             self._add(path, len(path.parts) - len(common.parts))
 
 
-def label_of(path: str | Path, depth: int | None = None) -> str:
+def label_of(path: str | Source, depth: int | None = None) -> str:
     """The last parts of a path, or all of it, as text that prints: other bytes and control characters escaped."""
-    parts = Path(path).parts
+    parts = path.parts if isinstance(path, RemoteFile) else Path(path).parts
     whole = PurePosixPath(*(parts if depth is None else parts[len(parts) - depth :]))
     text = os.fsencode(whole).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def _visible_files(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder; hidden ones, and folders behind symbolic links, are left out."""
-    for parent, folders, names in os.walk(folder):
+def is_read_once(path: str | Path) -> bool:
+    """Whether reading uses the input up: standard input, and pipes."""
+    return str(path) == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+
+
+def _visible_entries(folder: Path) -> Iterator[Path]:
+    """What lies below a folder, hidden entries left out; links to folders are not followed but are among it.
+
+    Raises:
+        TraceError: a folder cannot be listed.
+    """
+    for parent, folders, names in _walk(folder):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        yield from (Path(parent, name) for name in [*names, *links] if not name.startswith("."))
+
+
+def _walk(folder: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk, without hidden folders, and loud about those that cannot be listed."""
+
+    def refuse(error: OSError) -> NoReturn:
+        location = Location(path=label_of(error.filename or folder))
+        raise TraceError(f"the folder cannot be listed: {error.strerror}", location=location) from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(parent, name) for name in names if not name.startswith("."))
-        yield from (path for path in paths if path.is_file())
+        yield parent, folders, names
 
 
-def _is_data(path: Path) -> bool:
-    suffixes = path.suffixes[-2:]
+def _matches(pattern: str) -> Iterator[str]:
+    """As glob.glob, recursively, but ``**`` does not follow links to folders: those that form a loop have no end."""
+    parts = pattern.split("/")
+    if "**" not in parts:
+        yield from glob.glob(pattern)  # noqa: PTH207 - patterns may be absolute
+        return
+    place = parts.index("**")
+    above, below = "/".join(parts[:place]), parts[place + 1 :]
+    roots = glob.glob(above) if above else ["/" if place else "."]  # noqa: PTH207
+    for root in roots:
+        for folder, _, names in _walk(root):
+            inside = "" if folder == "." else folder.removeprefix("./")
+            if below:
+                yield from _matches("/".join([glob.escape(inside), *below]) if inside else "/".join(below))
+            else:
+                yield from (str(Path(inside, name)) for name in names if not name.startswith("."))
+
+
+def _is_data(path: str | Path) -> bool:
+    suffixes = PurePath(path).suffixes[-2:]
     if suffixes and suffixes[-1] in _COMPRESSION_SUFFIXES:
         suffixes.pop()
     return bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES

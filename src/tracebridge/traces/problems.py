@@ -46,6 +46,14 @@ class ProblemLog:
         if len(self.notes) < self.limit:
             self.notes.append(note)
 
+    def update(self, later: ProblemLog) -> None:
+        """Add what another log has found, after what this one has."""
+        self.problems.extend(later.problems[: self.limit - len(self.problems)])
+        self.notes.extend(later.notes[: self.limit - len(self.notes)])
+        self.n_problems += later.n_problems
+        self.n_notes += later.n_notes
+        self.n_skipped += later.n_skipped
+
     def listing(self) -> list[Problem]:
         """The kept problems and, as the last entry, how many more there were."""
         beyond = self.n_problems - len(self.problems)

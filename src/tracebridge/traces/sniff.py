@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
+
 from tracebridge.traces.problems import escaped, shown
+
+_decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -19,6 +24,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],]|"', re.DOTALL)
 
 _OTHER_KINDS = {
     "zip": "a zip archive",
+    "parquet": "a Parquet table",
     "utf-16": "UTF-16 text, where UTF-8 is needed",
     "binary": "binary data",
     "empty": "nothing",
@@ -33,14 +39,14 @@ class Shape:
 
     Attributes:
         kind: ``object`` (one JSON object, or the first of several), ``array`` (a JSON array), ``text``, ``zip``,
-            ``utf-16``, ``binary`` or ``empty``.
+            ``parquet``, ``utf-16``, ``binary`` or ``empty``.
         keys: the keys of the object, or of the array's first element; of a cut-off object those seen so far.
         first_line: the first non-blank line of a text.
         is_empty: the object or array has nothing in it.
         has_objects: it is an object, or an array whose first element is one.
     """
 
-    kind: Literal["object", "array", "text", "zip", "utf-16", "binary", "empty"]
+    kind: Literal["object", "array", "text", "zip", "parquet", "utf-16", "binary", "empty"]
     keys: frozenset[str] = frozenset()
     first_line: str = ""
     is_empty: bool = False
@@ -67,11 +73,13 @@ def shape(head: bytes) -> Shape:
         return Shape(kind="empty")
     if head.startswith(b"PK\x03\x04"):
         return Shape(kind="zip")
+    if head.startswith(b"PAR1"):
+        return Shape(kind="parquet")
     if start[:1] in b"{[":
         is_array = start.startswith(b"[")
         return Shape(
             kind="array" if is_array else "object",
-            keys=_keys(start, 2 if is_array else 1),
+            keys=_decoded_keys(start, is_array=is_array),
             is_empty=_EMPTY_CONTAINER.match(start) is not None,
             has_objects=not is_array or _ARRAY_OF_OBJECTS.match(start) is not None,
         )
@@ -89,6 +97,19 @@ def shape(head: bytes) -> Shape:
 def plain_name(name: str) -> str:
     """A key or column name as people vary it: without regard to case, outer space, and ``-`` or space for ``_``."""
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def _decoded_keys(head: bytes, *, is_array: bool) -> frozenset[str]:
+    """The keys of the object or of the array's first element: decoded where the head holds all of it, else scanned."""
+    for text in (head, head.partition(b"\n")[0]):
+        try:
+            if is_array:
+                elements = _decode_elements(text)
+                return frozenset(_decode_values(elements[0]) if elements else ())
+            return frozenset(_decode_values(text))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            continue  # cut off, lines, or no JSON at all
+    return _keys(head, 2 if is_array else 1)
 
 
 def _keys(head: bytes, level: int) -> frozenset[str]:

@@ -6,23 +6,25 @@ import difflib
 import hashlib
 import os
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
 from tracebridge.traces.corpus import TraceFile, TraceSet
-from tracebridge.traces.files import InputFile
+from tracebridge.traces.ending_counts import EndingTally
+from tracebridge.traces.files import InputFile, LineSpan
 from tracebridge.traces.foreign import foreign_format
-from tracebridge.traces.inputs import Inputs, label_of
+from tracebridge.traces.inputs import Inputs, Source, label_of
 from tracebridge.traces.jsonl import JsonlReader, encode_checked
 from tracebridge.traces.problems import ProblemLog, escaped, shown
-from tracebridge.traces.readers import check_mapping, known_readers
+from tracebridge.traces.readers import check_mapping, known_readers, plug_ins
 from tracebridge.traces.readers.endings import EndingRules, read_ending_rules
 from tracebridge.traces.readers.outcome_files import OutcomeStore, read_outcomes
 from tracebridge.traces.sniff import LFS_POINTER, shape
+from tracebridge.traces.trace_ids import TraceIds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tracebridge.traces.model import Trace
     from tracebridge.traces.readers.reader import Reader
@@ -38,7 +40,6 @@ def open_traces(
     outcomes: Paths | None = None,
     endings: str | Path | None = None,
     skip_bad: bool = False,
-    thorough: bool = False,
     max_problems: int = 100,
 ) -> TraceStream:
     """Read traces one at a time, in bounded memory where the format allows it (native JSON Lines does).
@@ -52,7 +53,6 @@ def open_traces(
             `read_outcomes`. Where two of them, or one and the trace, contradict each other, the run is a bad record.
         endings: a file of rules that say what runs count as, by the reason for their end; see `read_ending_rules`.
         skip_bad: leave out records that cannot be used, and count them, instead of raising after the last record.
-        thorough: look also for keys that stand twice in an object of a native line; about five times slower.
         max_problems: how many problems are kept; all are counted.
 
     Raises:
@@ -60,16 +60,7 @@ def open_traces(
         TraceError: a path that is not there, or an outcome file that holds no outcome.
         NothingToCheckError: there is no file.
     """
-    if format is not None and format not in known_readers():
-        close = difflib.get_close_matches(format, known_readers(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known_readers())}"
-        raise UsageError(f"there is no trace format {format!r}; {hint}")
-    if mapping:
-        if format not in (None, "flat"):
-            raise UsageError(f"column names can be mapped in flat traces only, not in {format}")
-        check_mapping(mapping)
-    if max_problems < 1:
-        raise UsageError(f"max_problems must be at least 1, got {max_problems}")
+    check_reading(format, mapping, max_problems)
     return TraceStream(
         Inputs(_listed(paths)),
         format_name=format,
@@ -77,9 +68,23 @@ def open_traces(
         outcomes=read_outcomes(_listed(outcomes)) if outcomes else None,
         endings=read_ending_rules(endings) if endings is not None else None,
         skip_bad=skip_bad,
-        thorough=thorough,
         max_problems=max_problems,
     )
+
+
+def check_reading(format: str | None, mapping: Mapping[str, str] | None, max_problems: int) -> None:  # noqa: A002
+    """Refuse options of `open_traces` that are none. Raises UsageError."""
+    if format is not None and format not in known_readers():
+        close = difflib.get_close_matches(format, known_readers(), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known_readers())}"
+        broken = "".join(f"\n{problem}" for problem in plug_ins().problems())
+        raise UsageError(f"there is no trace format {format!r}; {hint}{broken}")
+    if mapping:
+        if format not in (None, "flat"):
+            raise UsageError(f"column names can be mapped in flat traces only, not in {format}")
+        check_mapping(mapping)
+    if max_problems < 1:
+        raise UsageError(f"max_problems must be at least 1, got {max_problems}")
 
 
 def read_traces(
@@ -90,7 +95,6 @@ def read_traces(
     outcomes: Paths | None = None,
     endings: str | Path | None = None,
     skip_bad: bool = False,
-    thorough: bool = False,
     max_problems: int = 100,
 ) -> TraceSet:
     """Read all traces into memory; for the arguments see :func:`open_traces`.
@@ -107,7 +111,6 @@ def read_traces(
         outcomes=outcomes,
         endings=endings,
         skip_bad=skip_bad,
-        thorough=thorough,
         max_problems=max_problems,
     )
     traces = tuple(stream)
@@ -117,6 +120,7 @@ def read_traces(
         problems=tuple(stream.log.listing()),
         notes=tuple(stream.log.notes),
         n_skipped=stream.log.n_skipped,
+        endings=stream.endings.counts(),
     )
 
 
@@ -129,56 +133,86 @@ class TraceStream:
     Attributes:
         files: the files read so far, those of outcomes and endings first.
         log: the problems, notes and skipped records so far.
+        endings: the runs so far by the reason for their end: what sources say of them, and what they count as.
+        companions: files that belong to those read so far and were left to the caller (with ``follow`` off), in order.
+        ids: the trace_ids that are taken, those of the traces read so far among them.
     """
 
     def __init__(
         self,
-        inputs: Inputs,
+        inputs: ListedFiles,
         *,
         format_name: str | None,
         mapping: Mapping[str, str],
         outcomes: OutcomeStore | None,
         endings: EndingRules | None,
         skip_bad: bool,
-        thorough: bool,
         max_problems: int,
+        follow: bool = True,
+        taken: TraceIds | None = None,
+        span: LineSpan | None = None,
     ) -> None:
+        """Of files that `open_traces` found.
+
+        Args:
+            follow: these are all files: also read those that readers name as companions, and tell what rules did.
+            taken: trace_ids that other files have used.
+            span: the lines of the file that are read; it is a native one, whose format is given.
+        """
         self._inputs = inputs
         self._format = format_name
         self._mapping = mapping
-        self._rules = [rules for rules in (outcomes, endings) if rules is not None]
+        self._outcomes = outcomes
+        self._endings = endings
         self._skip_bad = skip_bad
-        self._thorough = thorough
         self._max_problems = max_problems
+        self._follow = follow
+        self._taken = taken or TraceIds()
+        self._span = span
         self._formats_are_listed = False
+        self.companions: list[tuple[Path, str]] = []
+        self.ids = self._taken
         self.files: list[TraceFile] = []
         self.log = ProblemLog(max_problems)
+        self.endings = EndingTally()
 
     def __iter__(self) -> Iterator[Trace]:
-        self.files = [file for rules in self._rules for file in rules.files]
+        n_usable = 0
+        for trace in self.usable():
+            n_usable += 1
+            yield trace
+        require_usable(self.log, self.files, n_usable, skip_bad=self._skip_bad)
+
+    def usable(self) -> Iterator[Trace]:
+        """The traces that can be used; what is wrong with the others stands in the log and is not raised."""
+        self.files = []
+        if self._follow:
+            rules = [each for each in (self._outcomes, self._endings) if each is not None]
+            self.files = [file for each in rules for file in each.files]
+        self.endings = EndingTally()
         self.log = ProblemLog(self._max_problems)
         for note in self._inputs.notes:
             self.log.note(note)
+        self.companions = []
         self._formats_are_listed = False
-        n_usable = 0
         traces = self._traces()
-        for rules in self._rules:
-            traces = rules.apply(traces, self.log)
-        for trace in traces:
-            n_usable += 1
-            yield trace
-        if self.log.n_problems and not (self._skip_bad and n_usable):
-            raise TraceError(self.log.listing())
-        if not n_usable:
-            names = [file.path for file in self.files if file.format not in ("outcomes", "endings")]
-            raise NothingToCheckError(f"no run in {', '.join(names[:10])}")
+        if self._outcomes is not None:
+            traces = self._outcomes.apply(traces, self.log)
+        traces = map(self.endings.found, traces)
+        if self._endings is not None:
+            traces = self._endings.apply(traces)
+        yield from map(self.endings.counted, traces)
+        if self._endings is not None and self._follow:
+            self._endings.remark(self.log, self._endings.touched, self.endings.counts())
+        for problem in plug_ins().problems() if self._follow else ():
+            self.log.note(problem)
 
     def _traces(self) -> Iterator[Trace]:
         """The traces of all files, with the outcomes that stand in them."""
-        seen: set[str] = set()
+        self.ids = seen = self._taken.copy()
         sizes: dict[int, list[TraceFile]] = {}
-        queue = deque(self._inputs.files)
-        opened: set[Path] = set()
+        queue: deque[tuple[Source | None, str]] = deque(self._inputs.files)
+        opened: set[Source] = set()
         while queue:
             path, label = queue.popleft()
             if path is not None:
@@ -187,23 +221,26 @@ class TraceStream:
                 opened.add(path.resolve())
             try:
                 size = _require_new(path, label, sizes)
-                with InputFile(path, label, mapping=self._mapping, thorough=self._thorough, taken_ids=seen) as file:
+                with InputFile(path, label, mapping=self._mapping, taken_ids=seen, span=self._span) as file:
                     reader = self._reader(file)
                     yield from self._read(file, reader, seen)
                     sizes.setdefault(size, []).append(self.files[-1])
-                    queue.extendleft(reversed(_companions(file, reader)))
+                    companions = _companions(file, reader)
+                    if self._follow:
+                        queue.extendleft(reversed(companions))
+                    else:
+                        self.companions += companions
             except TraceError as error:
                 self.log.refuse(error.problems)
 
-    def _read(self, file: InputFile, reader: Reader, seen: set[str]) -> Iterator[Trace]:
+    def _read(self, file: InputFile, reader: Reader, seen: TraceIds) -> Iterator[Trace]:
         n_before = len(seen)
         try:
             for trace in self._valid(reader, file):
-                if trace.trace_id in seen:
-                    self.log.refuse(_used_twice(trace, file))
-                else:
-                    seen.add(trace.trace_id)
+                if seen.claim(trace.trace_id):
                     yield trace
+                else:
+                    self.log.refuse(_used_twice(trace, file))
         except TraceError as error:
             self.log.refuse(error.problems)
         # a file that turned out damaged is listed too: what came before the damage has been handed out
@@ -227,7 +264,7 @@ class TraceStream:
         """The reader of the format that was asked for, or the one that recognises the file."""
         if file.head.startswith(LFS_POINTER):
             raise file.damaged("this is a Git LFS pointer, not the file itself", hint="run git lfs pull")
-        if not file.head.strip():
+        if not file.head.strip() and self._span is None:
             raise file.damaged("the file is empty")
         readers = known_readers()
         if self._format is not None:
@@ -244,24 +281,54 @@ class TraceStream:
         hint = None
         if not self._formats_are_listed:
             self._formats_are_listed = True
-            hint = f"known formats are {', '.join(readers)}; choose one with --format, or name flat columns with --map"
+            hint = format_hint()
         if foreign is not None:
             raise file.damaged(f"looks like {foreign}, which is not read yet", hint=hint)
         raise file.damaged(f"the format is not recognised; the file holds {shape(file.head)}", hint=hint)
+
+
+class ListedFiles(Protocol):
+    """Files in their order, each with its label, and notes on others; what `Inputs` finds."""
+
+    @property
+    def files(self) -> Sequence[tuple[Source | None, str]]: ...  # noqa: D102
+
+    @property
+    def notes(self) -> Sequence[Problem]: ...  # noqa: D102
+
+
+def format_hint() -> str:
+    """What the first file whose format is not recognised is told."""
+    return f"known formats are {', '.join(known_readers())}; choose one with --format, or name flat columns with --map"
+
+
+def require_usable(log: ProblemLog, files: Sequence[TraceFile], n_usable: int, *, skip_bad: bool) -> None:
+    """Raise what a corpus deserves after its last record.
+
+    Raises:
+        TraceError: a record could not be used and ``skip_bad`` is off, or none could; it lists them.
+        NothingToCheckError: there is no run.
+    """
+    if log.n_problems and not (skip_bad and n_usable):
+        raise TraceError(log.listing())
+    if not n_usable:
+        names = [file.path for file in files if file.format not in ("outcomes", "endings")]
+        notes = "".join(f"\nnote: {note}" for note in log.notes[:10])
+        raise NothingToCheckError(f"no run in {', '.join(names[:10])}{notes}")
 
 
 def _listed(paths: Paths) -> list[str | Path]:
     return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
 
 
-def _require_new(path: Path | None, label: str, sizes: dict[int, list[TraceFile]]) -> int:
+def _require_new(path: Source | None, label: str, sizes: dict[int, list[TraceFile]]) -> int:
     """The size of a file, 0 where it has none.
 
     Raises:
         TraceError: an earlier file has the same bytes; only files of one size are compared.
     """
     try:
-        if path is None or not path.is_file():
+        if not isinstance(path, Path) or not path.is_file():
             return 0
         size = path.stat().st_size
         if size not in sizes:
@@ -272,9 +339,14 @@ def _require_new(path: Path | None, label: str, sizes: dict[int, list[TraceFile]
         return 0  # opening it says what is wrong
     for earlier in sizes[size]:
         if earlier.sha256 == digest:
-            message = f"the same file twice: it has the bytes of {earlier.path}"
-            raise TraceError(Problem(location=Location(path=label), message=message, hint="give it once"))
+            raise TraceError(given_twice(label, earlier))
     return size
+
+
+def given_twice(label: str, earlier: TraceFile) -> Problem:
+    """The problem of a file that has the bytes of an earlier one."""
+    message = f"the same file twice: it has the bytes of {earlier.path}"
+    return Problem(location=Location(path=label), message=message, hint="give it once")
 
 
 def _has_rows(file: InputFile) -> bool:
@@ -290,12 +362,12 @@ def _used_twice(trace: Trace, file: InputFile) -> Problem:
     return Problem(location=location, message=message, hint="is a file or a run in there twice?")
 
 
-def _companions(file: InputFile, reader: Reader) -> list[tuple[Path | None, str]]:
+def _companions(file: InputFile, reader: Reader) -> list[tuple[Path, str]]:
     find = getattr(reader, "companions", None)
     if find is None or file.path is None:
         return []
     folder = file.label.rpartition("/")[0]
-    found: list[tuple[Path | None, str]] = []
+    found: list[tuple[Path, str]] = []
     for path in find(file):
         label = label_of(path.relative_to(file.path.parent))
         found.append((path, f"{folder}/{label}" if folder else label))

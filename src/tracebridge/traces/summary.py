@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import compress, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from tracebridge.errors import NothingToCheckError
 from tracebridge.traces.model import Outcome
@@ -131,6 +133,79 @@ class TraceTally:
             self._n_other += self._steps.pop(name)
             self._errors.pop(name, None)
 
+    def update(self, later: TraceTally) -> None:
+        """Count what another tally has counted, after what this one has.
+
+        The names that are kept are those of one pass over both, unless the later one forgot some of its own: it does
+        beyond 20,000 different ones.
+        """
+        for mine, other in zip(self._counters(), later._counters(), strict=True):
+            mine.update(other)
+        self._n_other += later._n_other
+        if len(self._steps) > 2 * MAX_NAMES:
+            self._keep_first_names()
+
+    @property
+    def n_runs(self) -> int:
+        """The traces counted so far."""
+        return self._outcomes.total()
+
+    @property
+    def n_steps(self) -> int:
+        """The steps of the traces counted so far."""
+        return self._steps.total() + self._n_other
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; names stand in the order of their first occurrence."""
+        return {
+            "outcomes": {outcome.value: n for outcome, n in self._outcomes.items()},
+            "terminations": dict(self._terminations),
+            "lengths": {str(length): n for length, n in self._lengths.items()},
+            "steps": dict(self._steps),
+            "errors": dict(+self._errors),
+            "tasks": dict(self._tasks),
+            "models": dict(self._models),
+            "n_other": self._n_other,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> TraceTally:
+        """Read `to_dict`'s values.
+
+        Raises:
+            msgspec.ValidationError: for other types, or a count below one.
+            ValueError: for counts that no traces can have.
+        """
+        document = msgspec.convert(data, _Tally)
+        tally = cls()
+        tally._outcomes.update(document.outcomes)
+        tally._terminations.update(document.terminations)
+        tally._lengths.update({int(length): n for length, n in document.lengths.items()})
+        tally._steps.update(document.steps)
+        tally._errors.update(document.errors)
+        tally._tasks.update(document.tasks)
+        tally._models.update(document.models)
+        tally._n_other = document.n_other
+        n_runs = tally.n_runs
+        if tally._lengths.total() != n_runs or sum(k * n for k, n in tally._lengths.items()) != tally.n_steps:
+            raise ValueError("runs by length, runs by outcome and steps by name do not add up")
+        if any(counter.total() > n_runs for counter in (tally._terminations, tally._tasks, tally._models)):
+            raise ValueError("more runs have a reason, a task or a model than there are")
+        if any(n > tally._steps[name] for name, n in document.errors.items()):
+            raise ValueError("a step has more errors than occurrences")
+        return tally
+
+    def _counters(self) -> tuple[Counter[Any], ...]:
+        return (
+            self._outcomes,
+            self._terminations,
+            self._lengths,
+            self._steps,
+            self._errors,
+            self._tasks,
+            self._models,
+        )
+
     def summary(self) -> TraceSummary:
         """The counts so far.
 
@@ -160,6 +235,20 @@ class TraceTally:
             n_without_task=n_runs - self._tasks.total(),
             models=_by_frequency(self._models),
         )
+
+
+_Positive = Annotated[int, msgspec.Meta(ge=1, lt=2**60)]
+
+
+class _Tally(msgspec.Struct, forbid_unknown_fields=True):
+    outcomes: dict[Outcome, _Positive]
+    terminations: dict[str, _Positive]
+    lengths: dict[Annotated[str, msgspec.Meta(pattern="^[0-9]{1,15}$")], _Positive]
+    steps: dict[str, _Positive]
+    errors: dict[str, _Positive]
+    tasks: dict[str, _Positive]
+    models: dict[str, _Positive]
+    n_other: Annotated[int, msgspec.Meta(ge=0, lt=2**60)]
 
 
 def summarize(traces: Iterable[Trace]) -> TraceSummary:

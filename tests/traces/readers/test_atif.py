@@ -189,7 +189,7 @@ def test_real_trajectories(shared_data: Path) -> None:
     ("name", "what"),
     [
         ("13_atif_schema_1.4_nonconforming_is_error.json", "the schema version '1.4' is not one of"),
-        ("14_atif_observation_content_is_object.json", r"got `object` - at `\$.steps\[1\].observation.results\[0\]"),
+        ("14_atif_observation_content_is_object.json", r"steps\[1\].observation.results\[0\].content: Expected `str"),
         ("15_atif_streamed_jsonl_header_no_footer.jsonl", "being streamed, without its end"),
     ],
 )

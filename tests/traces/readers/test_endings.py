@@ -43,7 +43,8 @@ def test_rules_change_what_did_not_succeed(tmp_path: Path, text: str) -> None:
     assert [(file.path, file.sha256) for file in rules.files] == [
         ("endings.toml", hashlib.sha256(text.encode()).hexdigest())
     ]
-    found = {run.trace_id: run.outcome.value for run in rules.apply(RUNS, log)}
+    found = {run.trace_id: run.outcome.value for run in rules.apply(RUNS)}
+    rules.remark(log, rules.touched, [])
     assert found == {"a": "failure", "b": "success", "c": "censored", "e": "failure"}
     assert [str(note) for note in log.notes] == [
         "endings.toml, field max_steps: 1 run by this rule: counted as failed",
@@ -54,8 +55,9 @@ def test_rules_change_what_did_not_succeed(tmp_path: Path, text: str) -> None:
 
 
 def test_a_reason_that_no_run_has_may_be_misspelt() -> None:
-    log = ProblemLog(10)
-    assert list(EndingRules({"max_step": "failure"}, "f").apply(RUNS, log)) == RUNS
+    log, rules = ProblemLog(10), EndingRules({"max_step": "failure"}, "f")
+    assert list(rules.apply(RUNS)) == RUNS
+    rules.remark(log, rules.touched, [run.termination for run in RUNS if run.termination])
     assert "did you mean max_steps?" in str(log.notes[0])
 
 

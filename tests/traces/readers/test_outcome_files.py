@@ -11,7 +11,7 @@ from tracebridge.errors import NothingToCheckError, TraceError
 from tracebridge.traces import Outcome, Trace, read_traces
 from tracebridge.traces.problems import ProblemLog
 from tracebridge.traces.readers.outcome_files import OutcomeStore, read_outcomes
-from tracebridge.traces.readers.verdict import UNFINISHED
+from tracebridge.traces.readers.verdict import UNFINISHED, VERDICT
 
 
 def run(task: str, *, trial: str | None = None, trace_id: str | None = None, **fields: Any) -> Trace:
@@ -97,7 +97,8 @@ def test_a_run_that_was_cut_fails_by_no_verdict(tmp_path: Path, verdict: bool, i
     (judged,) = stored(tmp_path, {"a": verdict}).apply([trace], ProblemLog(10))
     expected = Outcome.SUCCESS if verdict else Outcome.CENSORED if is_cut else Outcome.FAILURE
     assert (judged.outcome, judged.termination) == (expected, "exit_cost")
-    assert judged.attributes == ({UNFINISHED: True} if expected is Outcome.CENSORED else {})
+    marks = {UNFINISHED: True, VERDICT: "failure"}
+    assert judged.attributes == (marks if expected is Outcome.CENSORED else {})
 
 
 def test_trials_of_one_task(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     return name, data
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
 @given(case=damaged(), is_named=st.booleans(), skip_bad=st.booleans())
 def test_damaged_files(tmp_path: Path, case: tuple[str, bytes], is_named: bool, skip_bad: bool) -> None:
     name, data = case

@@ -95,7 +95,7 @@ def test_outcomes(tmp_path: Path, fields: dict[str, Any], outcome: Outcome, term
     [
         (run(task_id=9, reward=0.5), "record 1, field reward: the reward 0.5 is neither 0 nor 1"),
         (run(task_id=9, reward=1 + 2e-6), "neither 0 nor 1"),
-        (run(task_id=9, reward="1.0"), r"Expected `float \| null`, got `str` - at `\$.reward`"),
+        (run(task_id=9, reward="1.0"), r"record 1, field reward: Expected `float \| null`, got `str`: '1.0'"),
         (run(task_id=9, traj=[result("stray")]), "no tool call waits for"),
         (run(task_id=9, traj=[call("")]), "without a name"),
         (run(), "trace_id.*was used by an earlier run"),

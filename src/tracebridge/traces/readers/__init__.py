@@ -6,11 +6,9 @@ with the interface of :class:`~tracebridge.traces.readers.reader.Reader`.
 
 from __future__ import annotations
 
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tracebridge.errors import UsageError
 from tracebridge.traces.jsonl import JsonlReader
 from tracebridge.traces.readers.ag2 import Ag2Reader, WhoAndWhenReader
 from tracebridge.traces.readers.atif import AtifReader
@@ -24,6 +22,7 @@ from tracebridge.traces.readers.messages import MessagesReader
 from tracebridge.traces.readers.mini_swe_agent import MiniSweAgentReader
 from tracebridge.traces.readers.openhands import OpenHandsReader
 from tracebridge.traces.readers.otlp import OtlpReader
+from tracebridge.traces.readers.plug_ins import ENTRY_POINT_GROUP, PlugIns, installed_plug_ins
 from tracebridge.traces.readers.swe_agent import SweAgentReader
 from tracebridge.traces.readers.tau2_bench import Tau2BenchReader
 from tracebridge.traces.readers.tau_bench import TauBenchReader
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
 
     from tracebridge.traces.readers.reader import Reader
 
-__all__ = ["COLUMNS", "ENTRY_POINT_GROUP", "FORMATS", "OUTCOME_WORDS", "check_mapping", "known_readers"]
-
-ENTRY_POINT_GROUP = "tracebridge.readers"
+__all__ = ["COLUMNS", "ENTRY_POINT_GROUP", "FORMATS", "OUTCOME_WORDS", "check_mapping", "known_readers", "plug_ins"]
 
 _BUILT_IN: tuple[Reader, ...] = (
     JsonlReader(),
@@ -60,23 +57,13 @@ FORMATS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader
 """The formats that tracebridge itself reads, by name."""
 
 
-@cache
 def known_readers() -> Mapping[str, Reader]:
-    """All formats by name: our own, and those of installed packages.
-
-    Raises:
-        UsageError: an installed reader cannot be loaded, or takes the name of another.
-    """
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    readers = dict(FORMATS)
-    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
-        try:
-            reader: Reader = entry_point.load()
-            name = reader.name
-        except Exception as error:
-            raise UsageError(f"the trace reader {entry_point.value!r} cannot be loaded: {error}") from error
-        if name in readers:
-            raise UsageError(f"the trace reader {entry_point.value!r} takes the name {name!r}, which is in use")
-        readers[name] = reader
+    """All formats by name: our own, and those of installed packages, as far as their readers can be loaded."""
+    readers: dict[str, Reader] = dict(FORMATS)
+    readers.update((reader.name, reader) for reader in plug_ins().readers)
     return MappingProxyType(readers)
+
+
+def plug_ins() -> PlugIns:
+    """The readers of installed packages, and what is wrong with those that cannot be used."""
+    return installed_plug_ins(frozenset(FORMATS))

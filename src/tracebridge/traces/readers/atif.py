@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,11 +16,11 @@ from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.conversation import RESPOND, ContentPart
 from tracebridge.traces.readers.harbor_trial import find_result, read_result
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, decode_document
-from tracebridge.traces.readers.verdict import NO_OUTCOME, UNFINISHED, ending
+from tracebridge.traces.readers.verdict import NO_OUTCOME, ending, marks
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tracebridge.traces.problems import ProblemLog
@@ -124,8 +126,9 @@ class AtifReader:
         if file.path is None or _whole_of(file.path) is not None:
             return ()
         result = find_result(file.path)
-        parts = sorted(path for path in file.path.parent.glob("*trajectory.cont-*.json") if path.is_file())
-        own = [path for path in parts if _whole_of(path) == file.path]
+        folder = file.path.parent
+        names = _continuations(folder, folder.stat().st_mtime_ns).get(file.path.name, ())
+        own = [path for name in names if (path := folder / name).is_file()]
         beside = [result] if result is not None and result.parent == file.path.parent else []
         return [*own, *beside]
 
@@ -153,6 +156,17 @@ class AtifReader:
         yield from convert_records([Record(file.document(), file.label, 0)], convert, file, log)
 
 
+@lru_cache(maxsize=8)
+def _continuations(folder: Path, changed: int) -> Mapping[str, Sequence[str]]:  # noqa: ARG001 - the key is the listing
+    """The names of continuations in a folder, sorted, by the name of the trajectory that they are parts of."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names are all that is needed
+        part = _PART.fullmatch(name)
+        if part and part[2].startswith("cont-"):
+            found.setdefault(f"{part[1]}.json", []).append(name)
+    return found
+
+
 def _whole_of(path: Path) -> Path | None:
     """The trajectory that this file is a part of, by its name."""
     part = _PART.fullmatch(path.name)
@@ -164,8 +178,7 @@ def _trace(trajectory: _Trajectory, file: InputFile, result: TrialResult | None)
     verdict, reason, is_cut = (None, NO_OUTCOME, False) if result is None else result.judgement()
     outcome, termination = ending(verdict, reason, is_cut=is_cut)
     attributes: dict[str, Any] = {} if result is None or result.reward is None else {"reward": result.reward}
-    if is_cut and not verdict:
-        attributes[UNFINISHED] = True
+    attributes |= marks(verdict, outcome, is_cut=is_cut)
     return Trace(
         trace_id=file.stem,
         outcome=outcome,

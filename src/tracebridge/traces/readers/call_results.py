@@ -31,8 +31,9 @@ def in_call_order(messages: Iterable[IdentifiedMessage]) -> Iterator[Message]:
         if entry.message.role == "tool":
             results.append(entry)
             continue
-        yield from _ordered(results, calls)
-        results = []
+        if results:
+            yield from _ordered(results, calls)
+            results = []
         if entry.message.role == "assistant":
             calls = entry.calls
         yield entry.message
@@ -41,6 +42,8 @@ def in_call_order(messages: Iterable[IdentifiedMessage]) -> Iterator[Message]:
 
 def _ordered(results: list[IdentifiedMessage], calls: tuple[str | None, ...]) -> list[Message]:
     in_file_order = [result.message for result in results]
+    if len(results) == len(calls) == 1:
+        return in_file_order
     by_call = {result.answers: result.message for result in results}
     if len(by_call) < len(results) or len(set(calls)) < len(calls) or None in calls or not by_call.keys() <= set(calls):
         return in_file_order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +13,7 @@ from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.problems import counted
 from tracebridge.traces.readers.conversation import RESPOND
 from tracebridge.traces.readers.records import json_records
-from tracebridge.traces.readers.verdict import UNFINISHED, ending
+from tracebridge.traces.readers.verdict import ending, marks
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -213,7 +213,6 @@ def _trace(lines: list[_Line], failed: set[tuple[str, int]], file: InputFile, nu
     if not messages and not is_api_error:
         return None
     outcome, termination = ending(None, "api_error" if is_api_error else None, is_cut=is_api_error)
-    attributes: dict[str, Any] = {UNFINISHED: True} if is_api_error else {}
     return Trace(
         trace_id=file.stem if number == 0 else f"{file.stem}/{number + 1}",
         outcome=outcome,
@@ -221,7 +220,7 @@ def _trace(lines: list[_Line], failed: set[tuple[str, int]], file: InputFile, nu
         termination=termination,
         model=models[0] if models else None,
         source=file.label,
-        attributes=attributes,
+        attributes=marks(None, outcome, is_cut=is_api_error),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,21 +74,30 @@ def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bo
     Raises:
         RecordError: a tool call without a name, or an agent's tool result that no call waits for.
     """
-    steps: list[dict[str, object]] = []
-    waiting: deque[dict[str, object]] = deque()
+    made: list[tuple[str, str, str | None]] = []
+    errors: list[bool] = []
+    waiting = end = 0  # the calls that wait for their results are made[waiting:end]
     for message in messages:
-        if message.role == "assistant":
+        role = message.role
+        if role == "assistant":
+            text = message.text
             violated = bool(message.errors)
-            calls = message.tool_calls or []
-            made = [{"name": call.tool, "kind": "tool", "error": violated} for call in calls]
-            if made:
-                waiting = deque(made)
-            said: list[dict[str, object]] = made or [{"name": RESPOND, "kind": "message", "error": violated}]
-            said[0]["text"] = message.text
-            steps += said
-        elif message.role == "tool" and message.requestor in (None, "assistant"):
-            if not waiting:
+            if message.tool_calls:
+                waiting = len(made)
+                for call in message.tool_calls:
+                    made.append((call.tool, "tool", text))
+                    errors.append(violated)
+                    text = None
+                end = len(made)
+            else:
+                made.append((RESPOND, "message", text))
+                errors.append(violated)
+        elif role == "tool" and message.requestor in (None, "assistant"):
+            if waiting == end:
                 raise RecordError("a tool result that no tool call waits for", field="messages")
-            call = waiting.popleft()
-            call["error"] = bool(call["error"]) or is_error(message)
-    return tuple(msgspec.convert(step, Step) for step in steps)
+            errors[waiting] = errors[waiting] or is_error(message)
+            waiting += 1
+    return tuple(
+        Step(name=name, kind=kind, text=text, error=error)
+        for (name, kind, text), error in zip(made, errors, strict=True)
+    )

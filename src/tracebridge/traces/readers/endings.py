@@ -120,31 +120,29 @@ class EndingRules:
         self.files: list[TraceFile] = []
         self._source = source
 
-    def apply(self, traces: Iterable[Trace], log: ProblemLog) -> Iterator[Trace]:
-        """The traces under these rules; in the end the log notes how many runs each of them touched."""
+    def apply(self, traces: Iterable[Trace]) -> Iterator[Trace]:
+        """The traces under these rules."""
         self.touched = Counter()
-        reasons: set[str] = set()
         for trace in traces:
             reason = trace.termination
-            if reason is None:
-                yield trace
-                continue
-            if len(reasons) < 1000:
-                reasons.add(reason)
-            treatment = None if trace.outcome is Outcome.SUCCESS else self.rules.get(reason)
-            if treatment is None:
+            treatment = None if reason is None or trace.outcome is Outcome.SUCCESS else self.rules.get(reason)
+            if reason is None or treatment is None:
                 yield trace
                 continue
             self.touched[reason] += 1
             if treatment != "drop":
                 yield msgspec.structs.replace(trace, outcome=Outcome(treatment))
+
+    def remark(self, log: ProblemLog, touched: Mapping[str, int], reasons: Iterable[str]) -> None:
+        """Note in a log how many runs each rule has touched, and for one that touched none what else there was."""
         for reason, treatment in self.rules.items():
             location = Location(path=self._source, field=escaped(reason))
             hint = None
-            if not self.touched[reason]:
-                close = difflib.get_close_matches(reason, reasons - {reason}, n=1)
+            n_runs = touched.get(reason, 0)
+            if not n_runs:
+                close = difflib.get_close_matches(reason, sorted({*reasons} - {reason}), n=1)
                 hint = f"did you mean {escaped(close[0])}?" if close else None
-            message = f"{counted(self.touched[reason], 'run')} by this rule: {_MEANINGS[treatment]}"
+            message = f"{counted(n_runs, 'run')} by this rule: {_MEANINGS[treatment]}"
             log.note(Problem(location=location, message=message, hint=hint))
 
 

@@ -1,9 +1,9 @@
-"""Flat traces: one row a step, in CSV (any usual delimiter), TSV or JSON Lines."""
+"""Flat traces: one row a step, in CSV (any usual delimiter), TSV, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
 import difflib
-import re
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracebridge.errors import Location, Problem, TraceError
-from tracebridge.traces.model import Outcome, Step, Trace
+from tracebridge.traces.files import MAX_DOCUMENT_BYTES
+from tracebridge.traces.model import Count, Outcome, Probability, Seconds, Step, Trace
 from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
 from tracebridge.traces.readers.columns import (
     ATTRIBUTE_PREFIX,
@@ -21,11 +22,20 @@ from tracebridge.traces.readers.columns import (
     find_columns,
     split_header,
 )
+from tracebridge.traces.readers.flat_rows import (
+    ABSORBERS,
+    INTEGER,
+    MAX_HELD_ROWS,
+    RowSurvey,
+    can_be_read_twice,
+    rows_by_run,
+)
+from tracebridge.traces.readers.parquet_table import ParquetTable
 from tracebridge.traces.readers.table import Row, Table, listing
 from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tracebridge.traces.files import InputFile
 
@@ -44,7 +54,8 @@ OUTCOME_WORDS: Mapping[str, Outcome] = MappingProxyType(
 
 _BLANK_WORDS = frozenset({"", "nan", "none", "null", "na", "n/a"})
 _ERROR_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}(?:\.0)?")
+_NUMBER_TYPES: Mapping[str, Any] = {"confidence": Probability, "tokens": Count, "duration": Seconds}
+_STEP_FIELDS = frozenset({"kind", "text", "error", *_NUMBER_TYPES})
 _MAX_PROBLEMS_PER_RUN = 5
 _MAX_LISTED = 20
 
@@ -80,15 +91,22 @@ class FlatReader:
     closed. A row whose run cannot be told is refused by itself; the run that lost it is then noticed only where steps
     are numbered.
 
-    The rows are held in memory until the file ends (at most 2 GiB of it), because runs may interleave.
+    Runs may interleave, so that rows are held in memory until their run is complete. For that a large file is read
+    twice; what can be read once only is held whole. At most 4,194,304 rows are held. Parquet is read by the extra
+    ``arrow``, only the columns of fields; a row's number then stands where others have the line.
     """
 
     name = "flat"
-    description = "flat rows run_id, step, state, outcome, ... in CSV, TSV or JSON Lines (other column names: --map)"
+    description = "flat rows run_id, step, state, outcome, ... in CSV, TSV, JSON Lines, Parquet (other names: --map)"
 
     def detect(self, file: InputFile) -> bool:
-        """A header or a JSON row that names the run and its state or step; a JSON row of a trace_id, the state."""
+        """A header or a JSON row that names the run and its state or step; a JSON row of a trace_id, the state.
+
+        Any Parquet file: if it has other columns, it is told which of them are missing.
+        """
         seen = shape(file.head)
+        if seen.kind == "parquet":
+            return True
         if seen.kind == "text":
             columns = find_columns(split_header(seen.first_line, file.mapping)[0], file.mapping)
         elif seen.kind == "object" and "steps" not in seen.keys:
@@ -102,79 +120,77 @@ class FlatReader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in the order of their first rows."""
         place = Location(path=file.label)
-        table = Table(file, is_json=shape(file.head).kind == "object")
-        runs: dict[str, list[Row]] = {}
-        nameless: list[Problem] = []
-        for row in table:
-            if run_id := row.values.get("run_id"):
-                runs.setdefault(run_id, []).append(row)
-            else:
-                nameless.append(_nameless(row, file.label))
+        survey = RowSurvey(file.label, log.limit)
+        rows: Iterable[Row]
+        if can_be_read_twice(file):
+            rows = _table_of(file, max_bytes=None)
+            with file.again() as counted_file:
+                table = _table_of(counted_file, max_bytes=None)
+                for row in table:
+                    survey.add(row)
+        else:
+            table, rows = _table_of(file, max_bytes=MAX_DOCUMENT_BYTES), []
+            for row in table:
+                survey.add(row)
+                rows.append(row)
+                if len(rows) > MAX_HELD_ROWS:
+                    hint = "write them to a file, which can be read twice"
+                    raise TraceError(Problem(location=place, message=f"more than {MAX_HELD_ROWS:,} rows", hint=hint))
         _check_columns(table, file)
-        if not runs and nameless:
-            raise TraceError(_first(nameless, "in this file"))
-        for problem in nameless:
-            log.refuse(problem)
-        if "state" not in table.fields and not _names_states(runs):
+        if not survey.n_rows and survey.nameless.problems:
+            raise TraceError(_first(survey.nameless.problems, survey.nameless.n_problems, "in this file"))
+        log.update(survey.nameless)
+        if "state" not in table.fields and not survey.names_states:
             raise TraceError(Problem(location=place, message="no column names the states", hint="--map state=COLUMN"))
         state_field = "state" if "state" in table.fields else "step"
-        if not _may_know_outcomes(table, file, runs, state_field):
+        is_silent = "outcome" not in table.fields and state_field not in survey.named_absorbers
+        if is_silent and file.mapping.get("outcome") != NO_COLUMN:
             raise TraceError(_no_outcome_column(table, place))
         if table.ignored:
             log.note(_ignored_columns(table, place))
         prefix = ""
-        if any(run_id in file.taken_ids for run_id in runs):
+        if any(run_id in file.taken_ids for run_id in survey.n_rows):
             prefix = f"{file.stem}/"
             message = f"run ids of an earlier file stand here again; the runs here are called {escaped(prefix)}<run_id>"
             log.note(Problem(location=place, message=message, hint="a run that goes on in a second file is not joined"))
         n_known = 0
-        for run_id, rows in runs.items():
-            reading = _RunReading(file.label, run_id, rows, state_field)
+        for run_id, of_run in rows_by_run(rows, survey.n_rows, file.label):
+            reading = _RunReading(file.label, run_id, of_run, state_field)
             trace = reading.trace(prefix)
             n_known += reading.has_outcome
             if reading.problems:
-                log.refuse(_first(reading.problems, "in this run"))
+                log.refuse(_first(reading.problems, len(reading.problems), "in this run"))
             else:
                 yield trace
-        if runs and not n_known:
-            message = f"no run has an outcome: {counted(len(runs), 'run')} censored"
+        if survey.n_rows and not n_known:
+            message = f"no run has an outcome: {counted(len(survey.n_rows), 'run')} censored"
             log.note(Problem(location=Location(path=file.label, field="outcome"), message=message))
 
 
-def _first(problems: Sequence[Problem], where: str) -> list[Problem]:
-    """The first few problems, and how many more there are."""
+def _table_of(file: InputFile, *, max_bytes: int | None) -> Table | ParquetTable:
+    kind = shape(file.head).kind
+    if kind == "parquet":
+        return ParquetTable(file, max_bytes=max_bytes)
+    return Table(file, is_json=kind == "object", max_bytes=max_bytes)
+
+
+def _first(problems: Sequence[Problem], number: int, where: str) -> list[Problem]:
+    """The first few of a number of problems, and how many more there are."""
     first = list(problems[:_MAX_PROBLEMS_PER_RUN])
-    if beyond := len(problems) - len(first):
+    if beyond := number - len(first):
         place = Location(path=first[0].location.path, record=first[0].location.record)
         first.append(Problem(location=place, message=f"and {counted(beyond, 'more problem')} {where}"))
     return first
 
 
-def _nameless(row: Row, label: str) -> Problem:
-    """A row that no run can be charged with."""
-    lost = "a run may have lost this step"
-    if row.flaw is None:
-        return Problem(location=Location(path=label, line=row.line), message="the row names no run", hint=lost)
-    hint = f"{row.flaw.hint}; {lost}" if row.flaw.hint else lost
-    return Problem(location=row.flaw.location, message=row.flaw.message, hint=hint)
-
-
-def _check_columns(table: Table, file: InputFile) -> None:
+def _check_columns(table: Table | ParquetTable, file: InputFile) -> None:
     if absent := absent_columns(table.fields, file.mapping):
         message = f"no row has the column {', '.join(map(shown, absent))} that was mapped"
         message += f"; there are {listing(sorted(table.columns))}"
         raise TraceError(message, location=Location(path=file.label))
 
 
-def _may_know_outcomes(table: Table, file: InputFile, runs: Mapping[str, list[Row]], state_field: str) -> bool:
-    """Whether there is an outcome column or a row that may name an absorber, or the user knows that there is none."""
-    if "outcome" in table.fields or file.mapping.get("outcome") == NO_COLUMN:
-        return True
-    absorbers = set(Outcome)
-    return any(row.values.get(state_field, "").lower() in absorbers for rows in runs.values() for row in rows)
-
-
-def _no_outcome_column(table: Table, place: Location) -> Problem:
+def _no_outcome_column(table: Table | ParquetTable, place: Location) -> Problem:
     message = "no column says how the runs ended, so that every run would be censored"
     if table.ignored:
         message += f"; columns that are not read: {listing(sorted(table.ignored))}"
@@ -182,7 +198,7 @@ def _no_outcome_column(table: Table, place: Location) -> Problem:
     return Problem(location=place, message=message, hint=hint)
 
 
-def _ignored_columns(table: Table, place: Location) -> Problem:
+def _ignored_columns(table: Table | ParquetTable, place: Location) -> Problem:
     free = [name for name in COLUMNS if name not in table.fields]
     guesses = []
     for column in sorted(table.ignored)[:_MAX_LISTED]:
@@ -195,12 +211,6 @@ def _ignored_columns(table: Table, place: Location) -> Problem:
     )
     message = f"columns that are not read: {listing(sorted(table.ignored))}"
     return Problem(location=place, message=message, hint=hint)
-
-
-def _names_states(runs: Mapping[str, list[Row]]) -> bool:
-    """Whether the ``step`` column holds names: any value that is no integer."""
-    steps = (row.values.get("step", "") for rows in runs.values() for row in rows)
-    return any(step and not _INTEGER.fullmatch(step) for step in steps)
 
 
 class _RunReading:
@@ -262,13 +272,13 @@ class _RunReading:
         return row.values.get("step", "") if self.state_field == "state" else ""
 
     def _names_absorber(self, row: Row) -> bool:
-        return row.values[self.state_field].lower() in set(Outcome)
+        return row.values[self.state_field].lower() in ABSORBERS
 
     def _sorted(self, rows: list[Row]) -> list[Row]:
         numbered = []
         for row in rows:
             text = self._number(row)
-            if _INTEGER.fullmatch(text):
+            if INTEGER.fullmatch(text):
                 numbered.append((int(text.removesuffix(".0")), row))
             else:
                 message = f"an integer was expected, got {shown(text)}" if text else "the row has no step number"
@@ -283,8 +293,8 @@ class _RunReading:
 
     def _ending(self, absorber: Row | None) -> tuple[Outcome, str | None]:
         found: dict[Outcome, str] = {}
-        for row in self.rows:
-            word = _plain(row.values.get("outcome", ""))
+        for row in self._first_with_each("outcome"):
+            word = _plain(row.values["outcome"])
             if word in _BLANK_WORDS:
                 continue
             outcome = OUTCOME_WORDS.get(word)
@@ -308,11 +318,19 @@ class _RunReading:
         outcome, word = next(iter(found.items()))
         return outcome, word if outcome is Outcome.CENSORED and word != "censored" else None
 
+    def _first_with_each(self, field: str) -> Iterable[Row]:
+        """For each value that rows have for a field of the run, the first row that has it; mostly one."""
+        first: dict[str | None, Row] = {}
+        for row in self.rows:
+            first.setdefault(row.values.get(field), row)
+        first.pop(None, None)
+        return first.values()
+
     def _constant(self, field: str) -> str | None:
         """A field of the run: the one value that its rows have."""
         constant = None
-        for row in self.rows:
-            value = row.values.get(field, "")
+        for row in self._first_with_each(field):
+            value = row.values[field]
             if value.lower() in _BLANK_WORDS or value == constant:
                 continue
             if constant is not None:
@@ -330,27 +348,35 @@ class _RunReading:
     def _step(self, row: Row) -> Step:
         values = row.values
         fields: dict[str, Any] = {"name": values[self.state_field]}
-        for name in ("kind", "text"):
-            if values.get(name):
-                fields[name] = values[name]
-        error = _plain(values.get("error", ""))
-        if error not in _BLANK_WORDS:
-            if error in _ERROR_WORDS:
-                fields["error"] = _ERROR_WORDS[error]
+        for name, text in values.items():
+            if not text or name not in _STEP_FIELDS:
+                continue
+            try:
+                value = _step_value(name, text)
+            except msgspec.ValidationError as error:
+                self._problem(row.line, name, str(error))
             else:
-                self._problem(row.line, "error", f"true or false was expected, got {shown(values['error'])}")
-        for name in ("confidence", "tokens", "duration"):
-            text = _plain(values.get(name, ""))
-            if text not in _BLANK_WORDS:
-                self._add_number(fields, name, text, row.line)
+                if value is not None:
+                    fields[name] = value
         return Step(**fields)
 
-    def _add_number(self, fields: dict[str, Any], name: str, text: str, line: int) -> None:
-        field_type = next(field.type for field in msgspec.structs.fields(Step) if field.name == name)
-        try:
-            fields[name] = msgspec.convert(text, field_type, strict=False)
-        except msgspec.ValidationError as error:
-            self._problem(line, name, f"{error}, got {shown(text)}")
+
+@lru_cache(maxsize=1 << 14)
+def _step_value(name: str, text: str) -> Any:
+    """The value of a field of a step; None where the text stands for none. Raises ValidationError for no such value."""
+    if name in ("kind", "text"):
+        return text
+    plain = _plain(text)
+    if plain in _BLANK_WORDS:
+        return None
+    if name == "error":
+        if plain not in _ERROR_WORDS:
+            raise msgspec.ValidationError(f"true or false was expected, got {shown(text)}")
+        return _ERROR_WORDS[plain]
+    try:
+        return msgspec.convert(plain, _NUMBER_TYPES[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"{error}, got {shown(plain)}") from error
 
 
 def _plain(text: str) -> str:

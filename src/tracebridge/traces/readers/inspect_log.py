@@ -12,7 +12,7 @@ from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import shown
 from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
-from tracebridge.traces.readers.conversation import ContentPart, Message, ToolCall, agent_steps
+from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
 from tracebridge.traces.readers.records import (
     Record,
     RecordError,
@@ -20,7 +20,7 @@ from tracebridge.traces.readers.records import (
     decode_document,
     number_records,
 )
-from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
+from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, verdict_of
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -40,31 +40,37 @@ _ATTACHMENT = "attachment://"
 _STRING_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|-?(?:NaN|Infinity)\b', re.DOTALL)
 
 
-class _Call(msgspec.Struct):
-    function: str
+class _Call(ToolCall):
+    function: str | None = None  # type: ignore[assignment]  # here a name
     id: str | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        if not self.function:
+            raise RecordError("a tool call without a function", field="messages.tool_calls")
+        return self.function
 
 
 class _ToolError(msgspec.Struct):
     type: str | None = None
 
 
-class _Message(msgspec.Struct):
-    role: str
-    content: str | list[ContentPart | str] | None = None
-    tool_calls: list[_Call] | None = None
+class _Message(Message):
+    tool_calls: list[_Call] | None = None  # type: ignore[assignment]  # a list that nobody adds to
     tool_call_id: str | None = None
-    error: _ToolError | str | None = None
+    error: _ToolError | str | bool | None = None  # type: ignore[assignment]  # true or false once it is identified
     tool_error: Any = None
+    requestor: Any = None
+    errors: Any = None
 
     def identified(self, attachments: Mapping[str, str]) -> IdentifiedMessage:
         """The message in the form that the agent's steps are taken from."""
-        chat = Message(role=self.role, content=self.content)
-        if chat.text and chat.text.startswith(_ATTACHMENT):
-            chat.content = attachments.get(chat.text.removeprefix(_ATTACHMENT), chat.text)
-        chat.tool_calls = [ToolCall(name=call.function) for call in self.tool_calls or []]
-        chat.error = self.error is not None or self.tool_error is not None
-        return IdentifiedMessage(chat, tuple(call.id for call in self.tool_calls or []), self.tool_call_id)
+        self.requestor = self.errors = None  # they mean something in tau2-bench only
+        if (text := self.text) and text.startswith(_ATTACHMENT):
+            self.content = attachments.get(text.removeprefix(_ATTACHMENT), text)
+        self.error = self.error is not None or self.tool_error is not None
+        return IdentifiedMessage(self, tuple(call.id for call in self.tool_calls or ()), self.tool_call_id)
 
 
 class _Score(msgspec.Struct):
@@ -182,7 +188,7 @@ def _check(header: _Log, file: InputFile, log: ProblemLog) -> None:
 
 
 def _trace(sample: _Sample, record: Record, task: _Eval, file: InputFile) -> Trace:
-    outcome, termination = _ending(sample)
+    outcome, termination, attributes = _ending(sample)
     return Trace(
         trace_id=f"{file.stem}/{sample.id}/{sample.epoch}",
         outcome=outcome,
@@ -195,19 +201,22 @@ def _trace(sample: _Sample, record: Record, task: _Eval, file: InputFile) -> Tra
         trial=str(sample.epoch),
         model=task.model,
         source=record.source,
+        attributes=attributes,
     )
 
 
-def _ending(sample: _Sample) -> tuple[Outcome, str | None]:
+def _ending(sample: _Sample) -> tuple[Outcome, str | None, dict[str, Any]]:
     if sample.invalidation is not None:
-        return Outcome.CENSORED, "invalidated"
+        return Outcome.CENSORED, "invalidated", {}
     scores = dict(sample.scores or ({} if sample.score is None else {"score": sample.score}))
     verdict = agreed_verdict({name: _grade(name, score.value) for name, score in scores.items()}, what="scores")
+    reason, is_cut = ("no_score" if verdict is None else None), False
     if sample.limit is not None:
-        return ending(verdict, f"{sample.limit.type}_limit", is_cut=True)
-    if sample.error is not None:
-        return ending(verdict, "error", is_cut=True)
-    return ending(verdict, "no_score" if verdict is None else None, is_cut=False)
+        reason, is_cut = f"{sample.limit.type}_limit", True
+    elif sample.error is not None:
+        reason, is_cut = "error", True
+    outcome, termination = ending(verdict, reason, is_cut=is_cut)
+    return outcome, termination, marks(verdict, outcome, is_cut=is_cut)
 
 
 def _grade(name: str, value: object) -> bool | None:

@@ -9,13 +9,13 @@ import msgspec
 from tracebridge.traces.jsonl import JsonlReader
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
-from tracebridge.traces.readers.conversation import ContentPart, Function, Message, ToolCall, agent_steps
+from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
 from tracebridge.traces.readers.records import Record, convert_records, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -28,28 +28,22 @@ _TOOL_ERROR_PREFIX = "Error:"
 _OTHER_FORMATS = frozenset({"reward_info", "termination_reason", "ticks", "trajectory_format", "eval", "sessionId"})
 
 
-class _Call(msgspec.Struct):
+class _Call(ToolCall):
     id: str | None = None
-    name: str | None = None
-    function: Function | None = None
 
 
-class _Message(msgspec.Struct):
-    role: str
-    content: str | list[ContentPart | str] | None = None
-    tool_calls: list[_Call] | None = None
+class _Message(Message):
+    tool_calls: list[_Call] | None = None  # type: ignore[assignment]  # a list that nobody adds to
     tool_call_id: str | None = None
-    error: bool | None = None
+    requestor: Any = None
+    errors: Any = None
+
+    def __post_init__(self) -> None:
+        self.requestor = self.errors = None  # they mean something in tau2-bench only
 
     def identified(self) -> IdentifiedMessage:
-        calls = self.tool_calls or []
-        message = Message(
-            role=self.role,
-            content=self.content,
-            tool_calls=[ToolCall(name=call.name, function=call.function) for call in calls],
-            error=self.error,
-        )
-        return IdentifiedMessage(message, tuple(call.id for call in calls), self.tool_call_id)
+        """The message with the ids of its calls, or of the call that it answers."""
+        return IdentifiedMessage(self, tuple(call.id for call in self.tool_calls or ()), self.tool_call_id)
 
 
 class _Run(msgspec.Struct):
@@ -146,7 +140,7 @@ def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
     return Trace(
         trace_id="/".join([stem, *parts]) if given is None else str(given),
         outcome=outcome,
-        steps=agent_steps(in_call_order(message.identified() for message in run.messages), is_error=_reports_error),
+        steps=agent_steps(_in_call_order(run.messages), is_error=_reports_error),
         termination=termination,
         task_id=task,
         trial=trial,
@@ -154,6 +148,12 @@ def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
         source=record.source,
         attributes={"reward": float(run.reward)} if has_reward else {},
     )
+
+
+def _in_call_order(messages: list[_Message]) -> Iterable[Message]:
+    if all(len(message.tool_calls or ()) < 2 for message in messages):
+        return messages  # a call and its result cannot be out of order
+    return in_call_order(message.identified() for message in messages)
 
 
 def _ending(run: _Run) -> tuple[Outcome, str | None]:

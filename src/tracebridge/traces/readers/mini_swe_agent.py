@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +13,7 @@ from tracebridge.traces.readers.commands import command_name
 from tracebridge.traces.readers.conversation import RESPOND, ContentPart
 from tracebridge.traces.readers.messages import is_bare_conversation, one_conversation
 from tracebridge.traces.readers.records import Record, RecordError, convert_records
-from tracebridge.traces.readers.verdict import UNFINISHED, ending
+from tracebridge.traces.readers.verdict import ending, marks
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -130,7 +130,6 @@ def _trace(run: _Run, file: InputFile) -> Trace:
     info = run.info or _Info()
     is_cut = run.info is not None and not IS_OWN_END.get(info.exit_status or "", False)
     outcome, termination = ending(None, info.exit_status or None, is_cut=is_cut)
-    attributes: dict[str, Any] = {UNFINISHED: True} if is_cut else {}
     name = file.stem.removesuffix(".traj")
     return Trace(
         trace_id=name,
@@ -140,7 +139,7 @@ def _trace(run: _Run, file: InputFile) -> Trace:
         task_id=run.instance_id or name.rpartition("/")[2],
         model=info.config.model.model_name if info.config and info.config.model else None,
         source=file.label,
-        attributes=attributes,
+        attributes=marks(None, outcome, is_cut=is_cut),
     )
 
 

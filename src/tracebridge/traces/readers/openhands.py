@@ -8,8 +8,9 @@ import msgspec
 
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.readers.conversation import RESPOND
+from tracebridge.traces.readers.openhands_sdk import are_sdk_events, decode_sdk_events, sdk_steps
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, json_records
-from tracebridge.traces.readers.verdict import UNFINISHED, agreed_verdict, ending, verdict_of
+from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, verdict_of
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class _RunMetadata(msgspec.Struct):
 
 class _Run(msgspec.Struct):
     instance_id: int | str
-    history: list[_Event | tuple[_Event, _Event]] | None = None
+    history: msgspec.Raw = msgspec.Raw(b"null")
     metadata: _RunMetadata | None = None
     test_result: _TestResult | None = None
     report: _Report | None = None
@@ -72,7 +73,7 @@ class _Run(msgspec.Struct):
 
 
 _decode_run = msgspec.json.Decoder(_Run).decode
-_decode_events = msgspec.json.Decoder(list[_Event]).decode
+_decode_events = msgspec.json.Decoder(list[_Event | tuple[_Event, _Event]]).decode
 
 
 class OpenHandsReader:
@@ -81,8 +82,10 @@ class OpenHandsReader:
     ============  ===============================================================================
     run           a row with an ``instance_id`` and a ``history``; or a list of events, which is one run
     step          an action of the agent: its ``action`` (kind ``tool``; of ``call_tool_mcp`` the tool's name), or
-                  ``respond`` (kind ``message``) for a message. System prompts, recalls and changes of state are none
-    error         the observation that the action caused is an ``error``, has ``success: false`` or an exit code above 0
+                  ``respond`` (kind ``message``) for a message. System prompts, recalls and changes of state are none.
+                  Of the agent SDK (version 1): an ``ActionEvent`` (its ``tool_name``), or a message of the agent
+    error         the observation that the action caused is an ``error``, has ``success: false`` or an exit code over 0.
+                  Of the SDK: it has ``is_error`` or such an exit code, or the action was refused or broke the scaffold
     outcome       ``report.resolved``, of the row or of its ``test_result``; else see the outcome files (``outcomes``)
     censoring     ``max_iterations``: ``error`` says so, and the run was not resolved (that there is a patch says
                   nothing); ``error``: any other error but that the agent was stuck in a loop; ``no_outcome``
@@ -93,7 +96,7 @@ class OpenHandsReader:
     """
 
     name = "openhands"
-    description = "OpenHands: output.jsonl rows or a list of events"
+    description = "OpenHands: output.jsonl rows or a list of events, of the agent SDK too"
 
     def detect(self, file: InputFile) -> bool:
         """Rows with an instance_id and a history, or events."""
@@ -111,12 +114,15 @@ class OpenHandsReader:
         events = _is_event_list(file)
         if events and shape(file.head).kind == "object":
             lines = [bytes(record.data) for record in json_records(data, file.label)]
+            if len(lines) == 1 and "kind" in shape(file.head).keys:
+                hint = "join the files of its events, one event a line: jq -c . events/*.json > run.jsonl"
+                raise file.damaged("this is one event of a run, not the run", hint=hint)
             data = b"[" + b",".join(lines) + b"]"
         records = [Record(data, file.label, 0)] if events else json_records(data, file.label)
 
         def convert(record: Record) -> Trace:
             if events:
-                steps = tuple(_steps(_decode_events(record.data)))
+                steps = _steps_of(record.data)
                 outcome, reason = ending(None, None, is_cut=False)
                 return Trace(trace_id=file.stem, outcome=outcome, termination=reason, steps=steps, source=file.label)
             return _trace(_decode_run(record.data), record, file.stem)
@@ -126,20 +132,20 @@ class OpenHandsReader:
 
 def _is_event_list(file: InputFile) -> bool:
     keys = shape(file.head).keys
-    return {"id", "source", "timestamp"} <= keys and not keys.isdisjoint({"action", "observation"})
+    is_sdk_event = "kind" in keys and b'Event"' in file.head
+    return {"id", "source", "timestamp"} <= keys and (is_sdk_event or not keys.isdisjoint({"action", "observation"}))
 
 
 def _trace(run: _Run, record: Record, stem: str) -> Trace:
-    if run.history is None:
+    if bytes(run.history) == b"null":
         raise RecordError("the row has no history, so its steps are unknown", field="history")
-    outcome, termination, is_cut = _ending(run)
+    outcome, termination, attributes = _ending(run)
     name = str(run.instance_id)
     metadata = run.metadata or _RunMetadata()
-    attributes: dict[str, Any] = {UNFINISHED: True} if is_cut and outcome is Outcome.CENSORED else {}
     return Trace(
         trace_id=f"{stem}/{name}",
         outcome=outcome,
-        steps=tuple(_steps(_flat(run.history))),
+        steps=_steps_of(run.history),
         termination=termination,
         task_id=name,
         model=metadata.llm_config.model if metadata.llm_config else None,
@@ -148,7 +154,7 @@ def _trace(run: _Run, record: Record, stem: str) -> Trace:
     )
 
 
-def _ending(run: _Run) -> tuple[Outcome, str | None, bool]:
+def _ending(run: _Run) -> tuple[Outcome, str | None, dict[str, Any]]:
     reports = {"report": run.report, "test_result.report": run.test_result.report if run.test_result else None}
     verdicts = {
         name: verdict_of(report.resolved, field=f"{name}.resolved") for name, report in reports.items() if report
@@ -159,7 +165,13 @@ def _ending(run: _Run) -> tuple[Outcome, str | None, bool]:
         known = [(name, cut) for words, name, cut in ENDS if words in run.error]
         reason, is_cut = known[0] if known else ("error", True)
     outcome, termination = ending(verdict, reason, is_cut=is_cut)
-    return outcome, termination, is_cut
+    return outcome, termination, marks(verdict, outcome, is_cut=is_cut)
+
+
+def _steps_of(history: msgspec.Raw | bytes) -> tuple[Step, ...]:
+    if are_sdk_events(history):
+        return sdk_steps(decode_sdk_events(history))
+    return tuple(_steps(_flat(_decode_events(history))))
 
 
 def _flat(history: list[_Event | tuple[_Event, _Event]]) -> Iterator[_Event]:

@@ -36,6 +36,12 @@ _OPEN_INFERENCE_STEPS = {
     "GUARDRAIL": "guardrail",
 }
 _LLM_NAME = "chat"
+_VOCABULARIES = {
+    (False, False): frozenset[str](),
+    (True, False): frozenset({GEN_AI}),
+    (False, True): frozenset({OPEN_INFERENCE}),
+    (True, True): frozenset({GEN_AI, OPEN_INFERENCE}),
+}
 _ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
 
 
@@ -48,12 +54,14 @@ class _Value(msgspec.Struct):
     boolValue: bool | None = None  # noqa: N815
 
     def plain(self) -> str | int | float | bool | None:
+        if self.stringValue is not None:
+            return self.stringValue
         if isinstance(self.intValue, str):
             digits = self.intValue.lstrip("-")
             return int(self.intValue) if digits.isdecimal() and len(digits) < 20 else None
         if isinstance(self.doubleValue, str):
             return None  # NaN and infinities
-        given = (self.stringValue, self.boolValue, self.intValue, self.doubleValue)
+        given = (self.boolValue, self.intValue, self.doubleValue)
         return next((value for value in given if value is not None), None)
 
 
@@ -106,9 +114,14 @@ class Span:
 
     Attributes:
         start, end: nanoseconds since the epoch.
+        vocabularies: the conventions whose attributes say what the span is.
+        operation: kind and name of the step that the span is; None for one that only contains others.
     """
 
-    __slots__ = ("attributes", "end", "events", "id", "is_error", "name", "parent", "start", "trace")
+    __slots__ = (
+        *("attributes", "end", "events", "id", "is_error", "name", "operation", "parent", "start", "trace"),
+        "vocabularies",
+    )
 
     def __init__(self, data: _SpanData) -> None:
         self.trace = data.traceId
@@ -121,16 +134,11 @@ class Span:
         self.events = data.events
         failed = data.status is not None and data.status.code in _ERROR_CODES
         self.is_error = failed or self.attributes.get("error.type") is not None
+        tells = (self.attributes.get("gen_ai.operation.name"), self.attributes.get("openinference.span.kind"))
+        self.vocabularies = _VOCABULARIES[tells[0] is not None, tells[1] is not None]
+        self.operation = self._operation() if self.vocabularies else None
 
-    @property
-    def vocabularies(self) -> frozenset[str]:
-        """The conventions whose attributes say what the span is."""
-        keys = {"gen_ai.operation.name": GEN_AI, "openinference.span.kind": OPEN_INFERENCE}
-        return frozenset(name for key, name in keys.items() if self.attributes.get(key) is not None)
-
-    @property
-    def operation(self) -> tuple[str, str] | None:
-        """Kind and name of the step that the span is; None for one that only contains others."""
+    def _operation(self) -> tuple[str, str] | None:
         kind = _GEN_AI_STEPS.get(str(self.attributes.get("gen_ai.operation.name"))) or _OPEN_INFERENCE_STEPS.get(
             str(self.attributes.get("openinference.span.kind")).upper()
         )
@@ -182,6 +190,9 @@ def without_doubles(ordered: list[Span], spans: Mapping[str, Span]) -> Iterator[
     next step above the other, with no agent between; or they hang below the same span, where the vocabulary that has
     more of them is taken.
     """
+    if len({vocabulary for span in ordered for vocabulary in span.vocabularies}) < 2:
+        yield from (span for span in ordered if span.operation is not None)
+        return
     above = _Ancestors(spans)
     steps = [span for span in ordered if span.operation is not None and not above.tells_the_same(span)]
     siblings: dict[tuple[str | None, tuple[str, str] | None], Counter[str]] = {}
@@ -239,5 +250,4 @@ def _nanoseconds(value: int | str) -> int:
 
 
 def _plain(attributes: list[_Attribute]) -> dict[str, Any]:
-    values = ((attribute.key, attribute.value) for attribute in attributes)
-    return {key: value.plain() for key, value in values if value is not None}
+    return {attribute.key: attribute.value.plain() for attribute in attributes if attribute.value is not None}

@@ -18,7 +18,7 @@ from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import counted, escaped, shown
 from tracebridge.traces.readers.records import RecordError
-from tracebridge.traces.readers.verdict import UNFINISHED, ending, verdict_of
+from tracebridge.traces.readers.verdict import UNFINISHED, VERDICT, ending, marks, verdict_of
 from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
@@ -276,9 +276,6 @@ def _judged(trace: Trace, verdict: bool) -> Trace:
     is_cut = bool(trace.attributes.get(UNFINISHED))
     reason = None if trace.termination == "no_outcome" else trace.termination
     outcome, termination = ending(verdict, reason, is_cut=is_cut)
-    attributes = trace.attributes if outcome is Outcome.CENSORED else _without_mark(trace.attributes)
+    unmarked = {key: value for key, value in trace.attributes.items() if key not in (UNFINISHED, VERDICT)}
+    attributes = unmarked | marks(verdict, outcome, is_cut=is_cut)
     return msgspec.structs.replace(trace, outcome=outcome, termination=termination, attributes=attributes)
-
-
-def _without_mark(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in attributes.items() if key != UNFINISHED}

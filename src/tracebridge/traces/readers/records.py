@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
+from tracebridge.traces.problems import escaped, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from tracebridge.traces.problems import ProblemLog
 
 T = TypeVar("T")
+
+_PLACED = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_STEP_OF_PATH = re.compile(r"([^.\[\]]+)|\[([0-9]+)\]")
 
 _split_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _skip_value = msgspec.json.Decoder(msgspec.Raw).decode
@@ -70,12 +74,29 @@ def decode_document(decode: Callable[[bytes], T], data: bytes, label: str) -> T:
     try:
         return decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        location, message = Location(path=label), str(error)
         try:
-            decode_strictly(data)
+            document = decode_strictly(data)
         except JsonTextError as exact:
             location, message = Location(path=label, line=exact.line, column=exact.column), str(exact)
+        else:
+            message, field = explained(error, document)
+            location = Location(path=label, field=field)
         raise TraceError(Problem(location=location, message=message)) from error
+
+
+def explained(error: Exception, document: Any) -> tuple[str, str | None]:
+    """The message of msgspec's error and the field that it is about, with the value that stands there."""
+    parts = _PLACED.fullmatch(str(error))
+    if parts is None:
+        return str(error), None
+    message, path = parts[1], parts[2].removeprefix(".")
+    value = document
+    for key, index in _STEP_OF_PATH.findall(path):
+        try:
+            value = value[int(index)] if index else value[key]
+        except (LookupError, TypeError, ValueError):  # the path leads through keys that it does not name
+            return message, escaped(path)
+    return message if isinstance(value, dict | list) else f"{message}: {shown(value)}", escaped(path)
 
 
 def convert_records(
@@ -83,13 +104,15 @@ def convert_records(
 ) -> Iterator[Trace]:
     """The traces of the records that convert; the others go to the log."""
     for record in records:
+        document = None
         try:
-            decode_strictly(bytes(record.data))  # a key that stands twice would be taken silently otherwise
+            document = decode_strictly(bytes(record.data))  # a key that stands twice would be taken silently otherwise
             trace = convert(record)
         except (JsonTextError, RecordError, msgspec.MsgspecError, RecursionError) as error:
-            field, hint = getattr(error, "field", None), getattr(error, "hint", None)
+            message, field = explained(error, document)
+            field, hint = getattr(error, "field", field), getattr(error, "hint", None)
             place = record.source.removeprefix(file.label).strip("[]:") or None
             location = Location(path=file.label, record=place, field=field)
-            log.refuse(Problem(location=location, message=str(error), hint=hint))
+            log.refuse(Problem(location=location, message=message, hint=hint))
         else:
             yield trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +12,7 @@ from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.readers.commands import command_name
 from tracebridge.traces.readers.conversation import RESPOND, Message, agent_steps
 from tracebridge.traces.readers.records import Record, convert_records
-from tracebridge.traces.readers.verdict import UNFINISHED, ending
+from tracebridge.traces.readers.verdict import ending, marks
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ def _trace(run: _Run, file: InputFile) -> Trace:
     status = run.info.exit_status if run.info else None
     is_cut = run.info is not None and not is_own_end(status)
     outcome, termination = ending(None, status, is_cut=is_cut)
-    attributes: dict[str, Any] = {UNFINISHED: True} if is_cut else {}
     name = file.stem.removesuffix(".traj")
     return Trace(
         trace_id=name,
@@ -133,7 +132,7 @@ def _trace(run: _Run, file: InputFile) -> Trace:
         task_id=name.rpartition("/")[2],
         model=_model(run, file),
         source=file.label,
-        attributes=attributes,
+        attributes=marks(None, outcome, is_cut=is_cut),
     )
 
 

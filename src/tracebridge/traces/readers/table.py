@@ -47,8 +47,10 @@ class Table:
             what was mapped, a line or a file that is too long, damaged compression.
     """
 
-    def __init__(self, file: InputFile, *, is_json: bool) -> None:
+    def __init__(self, file: InputFile, *, is_json: bool, max_bytes: int | None = MAX_DOCUMENT_BYTES) -> None:
+        """Of a file whose rows are objects or lines of cells; more than ``max_bytes`` of them are refused."""
         self._file = file
+        self._max_bytes = max_bytes
         self._mapping = file.mapping
         self._is_json = is_json
         self.fields: set[str] = set()
@@ -81,7 +83,8 @@ class Table:
             if "run_id" not in columns:
                 flaw = self._no_run_column(known_keys, number)
             for name, column in columns.items():
-                text = _text(record[column])
+                value = record[column]
+                text = value.strip() if isinstance(value, str) else _text(value)
                 if text is not None:
                     values[name] = text
                 elif flaw is None:
@@ -191,9 +194,9 @@ class Table:
             if len(line) > MAX_LINE_BYTES:
                 message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
                 raise TraceError(self._problem(message, line=number))
-            if total > MAX_DOCUMENT_BYTES:
-                message = f"more than {MAX_DOCUMENT_BYTES >> 20} MiB of rows"
-                hint = "flat rows are held in memory: convert the file to native JSON Lines in parts"
+            if self._max_bytes is not None and total > self._max_bytes:
+                message = f"more than {self._max_bytes >> 20} MiB of rows"
+                hint = "they must be held in memory: write them to a file, which can be read twice"
                 raise TraceError(self._problem(message, line=number, hint=hint))
             yield number, line
 
@@ -280,9 +283,11 @@ def _text(value: Any) -> str | None:
     """A JSON value as the text that a CSV cell would hold; None for a container."""
     if value is None:
         return ""
-    if isinstance(value, bool):
+    if value is True or value is False:
         return "true" if value else "false"
-    return str(value).strip() if isinstance(value, str | int | float) else None
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if isinstance(value, int | float) else None
 
 
 def _is_utf8(text: str) -> bool:

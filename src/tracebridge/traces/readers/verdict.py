@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracebridge.traces.model import Outcome
 from tracebridge.traces.problems import shown
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NO_OUTCOME = "no_outcome"
 UNFINISHED = "unfinished"
 """The attribute of a censored run that something cut: a verdict of failure that comes later is not its outcome."""
+VERDICT = "verdict"
+"""The attribute of a censored run that has a verdict, ``success`` or ``failure``, which is not its outcome."""
 
 
 def verdict_of(value: object, *, field: str) -> bool | None:
@@ -61,3 +63,13 @@ def ending(verdict: bool | None, reason: str | None, *, is_cut: bool) -> tuple[O
     if verdict is None or is_cut:
         return Outcome.CENSORED, reason or NO_OUTCOME
     return Outcome.FAILURE, reason
+
+
+def marks(verdict: bool | None, outcome: Outcome, *, is_cut: bool) -> dict[str, Any]:
+    """The attributes of a run that say why it is censored: something cut it, and its verdict does not count."""
+    if outcome is not Outcome.CENSORED:
+        return {}
+    marked: dict[str, Any] = {UNFINISHED: True} if is_cut else {}
+    if verdict is not None:
+        marked[VERDICT] = (Outcome.SUCCESS if verdict else Outcome.FAILURE).value
+    return marked

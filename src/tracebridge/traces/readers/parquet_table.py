@@ -1,0 +1,119 @@
+"""The rows of a flat trace file in Parquet, a batch at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.files import MAX_DOCUMENT_BYTES
+from tracebridge.traces.problems import escaped, shown
+from tracebridge.traces.readers.columns import absent_columns, find_columns
+from tracebridge.traces.readers.table import Row, listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracebridge.traces.files import InputFile
+
+_BATCH_ROWS = 1 << 14
+_MAX_METADATA_BYTES = 64 << 20
+_MAX_METADATA_ITEMS = 1 << 20
+
+
+class ParquetTable:
+    """The rows of a Parquet file; only the columns of fields are read.
+
+    Attributes:
+        fields: the fields that have a column.
+        columns: the columns.
+        ignored: those of them that are no field.
+
+    Raises:
+        TraceError: while iterating, for a damaged file, one without a column for the run or for what was mapped, a
+            column of something else than texts, numbers and truth values, or too many rows; where pyarrow is missing.
+    """
+
+    def __init__(self, file: InputFile, *, max_bytes: int | None = MAX_DOCUMENT_BYTES) -> None:
+        """Of a file; more than ``max_bytes`` of cells, as texts, are refused."""
+        self._file = file
+        self._max_bytes = max_bytes
+        self.fields: set[str] = set()
+        self.columns: set[str] = set()
+        self.ignored: set[str] = set()
+
+    def __iter__(self) -> Iterator[Row]:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise self._file.damaged(
+                "this is a Parquet file, which only pyarrow can read", hint="pip install 'tracebridge[arrow]'"
+            ) from error
+        try:
+            with pyarrow.parquet.ParquetFile(
+                self._source(pyarrow),
+                thrift_string_size_limit=_MAX_METADATA_BYTES,
+                thrift_container_size_limit=_MAX_METADATA_ITEMS,
+            ) as opened:
+                places = self._places(opened.schema_arrow)
+                yield from self._rows(opened, places)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise self._file.damaged(f"the Parquet file is damaged: {escaped(str(error), 200)}") from error
+
+    def _source(self, pyarrow: Any) -> Any:
+        """The file itself if it lies here as it is; else, as Parquet begins at its end, all of it."""
+        if self._file.path is not None and not self._file.is_compressed and self._file.path.is_file():
+            return self._file.path
+        return pyarrow.BufferReader(self._file.document())
+
+    def _places(self, schema: Any) -> dict[str, str]:
+        """The column of each field."""
+        names = list(schema.names)
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise TraceError(self._problem(f"the column {shown(name)} stands twice"))
+        places = find_columns(names, self._file.mapping)
+        if absent := absent_columns(places, self._file.mapping):
+            listed = ", ".join(map(shown, absent))
+            raise TraceError(self._problem(f"there is no column {listed}; there are {listing(names)}"))
+        if "run_id" not in places:
+            message = f"no column names the run; there are {listing(names)}"
+            raise TraceError(self._problem(message, hint="--map run_id=COLUMN"))
+        self.fields = set(places)
+        self.columns = set(names)
+        self.ignored = self.columns - set(places.values())
+        return places
+
+    def _rows(self, opened: Any, places: dict[str, str]) -> Iterator[Row]:
+        number = n_bytes = 0
+        fields = list(places)
+        for batch in opened.iter_batches(batch_size=_BATCH_ROWS, columns=list(places.values()), use_threads=False):
+            texts = [self._texts(batch, column) for column in places.values()]
+            n_bytes += sum(sum(map(len, column)) + len(column) for column in texts)
+            if self._max_bytes is not None and n_bytes > self._max_bytes:
+                message = f"more than {self._max_bytes >> 20} MiB of cells"
+                hint = "they must be held in memory: write them to a file, which can be read twice"
+                raise TraceError(self._problem(message, line=number, hint=hint))
+            for number, cells in enumerate(zip(*texts, strict=True), number + 1):  # noqa: B020 - counts on
+                yield Row(number, dict(zip(fields, cells, strict=True)))
+
+    def _texts(self, batch: Any, column: str) -> list[str]:
+        """A column as the texts that a CSV file would have; blank where there is no value."""
+        import pyarrow
+
+        values = batch.column(column)
+        try:
+            texts = values.cast(pyarrow.string()).to_pylist()
+        except UnicodeDecodeError as error:
+            message = f"byte 0x{error.object[error.start]:02x} is not valid UTF-8"
+            raise TraceError(self._problem(message, field=escaped(column))) from error
+        except pyarrow.ArrowException as error:
+            message = f"the column holds {escaped(str(values.type))}: texts, numbers or truth values are needed"
+            raise TraceError(self._problem(message, field=escaped(column))) from error
+        return [text.strip() if text else "" for text in texts]
+
+    def _problem(
+        self, message: str, *, line: int | None = None, field: str | None = None, hint: str | None = None
+    ) -> Problem:
+        return Problem(location=Location(path=self._file.label, line=line, field=field), message=message, hint=hint)
