@@ -29,7 +29,8 @@ from tracebridge.chain.document import (
 )
 from tracebridge.chain.edit import Redirection, RowChange, edited, parse_redirection
 from tracebridge.chain.estimate import PriorName, StartName, Support, parse_prior
-from tracebridge.chain.fit import ChainFit, Profile, fit_chain, fit_counts, read_fit, write_fit
+from tracebridge.chain.fit import ChainFit, Profile, fit_counts, read_fit, write_fit
+from tracebridge.chain.fit_corpus import fit_chain
 from tracebridge.chain.graph import reachable, reaching, recurrent_classes
 from tracebridge.chain.markov import IMPLICIT_LABELS, ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector

@@ -7,6 +7,7 @@ With transient states first, ``P = [[Q, R], [0, I]]``: Q moves among transient s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from scipy.sparse import csr_array
 from tracebridge.chain.graph import reaching
 from tracebridge.chain.markov import MarkovChain
 from tracebridge.errors import ModelError
+from tracebridge.html_table import html_paragraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +56,13 @@ class AbsorbingChain:
 
     def __repr__(self) -> str:
         return f"<AbsorbingChain of {len(self.transient)} transient and {len(self.absorbing)} absorbing states>"
+
+    def to_records(self, first: int | None = None) -> list[dict[str, Any]]:
+        """One record a transition of the chain; see `MarkovChain.to_records`."""
+        return self.chain.to_records(first)
+
+    def _repr_html_(self) -> str:
+        return html_paragraph(repr(self)[1:-1]) + self.chain._repr_html_()
 
     @property
     def initial(self) -> NDArray[np.float64]:

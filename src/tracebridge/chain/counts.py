@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.document import checked_document
 from tracebridge.errors import Location, ModelError, UsageError
+from tracebridge.html_table import SHOWN_ROWS, html_table
 from tracebridge.states.features import OUTCOMES, FeatureCounts
 from tracebridge.states.flow import MAX_TOTAL, RunFlow
 from tracebridge.traces.model import Outcome
@@ -205,6 +206,35 @@ class TransitionCounts:
 
     # ------------------------------------------------------------ documents
 
+    def to_records(self, first: int | None = None) -> list[dict[str, Any]]:
+        """One record a passage that was seen: ``source``, ``target``, ``outcome`` of its runs, ``count``.
+
+        A run starts from the source None, and the target of its last passage is None.
+
+        Args:
+            first: only so many of them; all by default.
+        """
+        names = [*self.states, None]
+        passages = (
+            {"source": names[i], "target": names[j], "outcome": outcome.value, "count": number}
+            for outcome in OUTCOMES
+            for i, j, number in _passages(getattr(self, outcome))
+        )
+        return list(islice(passages, first))
+
+    def __repr__(self) -> str:
+        outcomes = ", ".join(f"{number} {outcome}" for outcome, number in self.runs_by_outcome().items())
+        return f"<TransitionCounts of {len(self.states)} states, {self.n_steps} steps, {self.n_runs} runs: {outcomes}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each["source"] or "(start)", each["target"] or "(end)", each["outcome"], each["count"])
+            for each in self.to_records(SHOWN_ROWS)
+        ]
+        total = sum(getattr(self, outcome).passages.nnz for outcome in OUTCOMES)
+        heads = ("from", "to", "outcome of the run", "count")
+        return html_table(heads, rows, caption=repr(self)[1:-1], noun="passages", total=total)
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON document by state names; zeros are left out."""
         return {
@@ -238,6 +268,14 @@ class TransitionCounts:
         _require_policy(policy)
         completed = self.success.n_runs + self.failure.n_runs
         return completed + self.censored.n_runs if policy == "failure" else completed
+
+
+def _passages(flow: RunFlow) -> Iterator[tuple[int, int, int]]:
+    """Row, column and count of each passage of a flow."""
+    matrix = flow.passages
+    for row, (begin, end) in enumerate(pairwise(matrix.indptr.tolist())):
+        columns, numbers = matrix.indices[begin:end].tolist(), matrix.data[begin:end].tolist()
+        yield from ((row, column, number) for column, number in zip(columns, numbers, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from tracebridge.chain.graph import reachable
 from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.html_table import SHOWN_ROWS, html_table
 
 if TYPE_CHECKING:
     from tracebridge.chain.decision_scheduler import Scheduler
@@ -207,12 +207,15 @@ class DecisionProcess:
 
         return decision_from_dict(data, path)
 
-    def to_records(self) -> list[dict[str, Any]]:
+    def to_records(self, first: int | None = None) -> list[dict[str, Any]]:
         """One record a transition: ``source``, ``action``, ``choice``, ``target``, ``probability``, ``exact`` if known.
 
         ``choice`` is the row of the transition matrix.
+
+        Args:
+            first: only so many of them; all by default.
         """
-        rows, columns = self.transitions.tocoo().coords
+        rows, columns = (part[:first] for part in self.transitions.tocoo().coords)
         names = [name for names in self.actions for name in names]
         owner = self.state_of_choice
         records: list[dict[str, Any]] = [
@@ -223,11 +226,13 @@ class DecisionProcess:
                 "target": self.states[column],
                 "probability": value,
             }
-            for row, column, value in zip(rows.tolist(), columns.tolist(), self.transitions.data.tolist(), strict=True)
+            for row, column, value in zip(
+                rows.tolist(), columns.tolist(), self.transitions.data[:first].tolist(), strict=True
+            )
         ]
         if self.rationals is not None:
-            bottoms = self.rationals.denominators[self.rationals.row_of_entry].tolist()
-            for record, top, bottom in zip(records, self.rationals.numerators.tolist(), bottoms, strict=True):
+            bottoms = self.rationals.denominators[self.rationals.row_of_entry[:first]].tolist()
+            for record, top, bottom in zip(records, self.rationals.numerators[:first].tolist(), bottoms, strict=True):
                 record["exact"] = f"{top}/{bottom}"
         return records
 
@@ -236,15 +241,11 @@ class DecisionProcess:
         return f"<DecisionProcess of {self.n_states} states, {self.n_choices} choices, {kind}>"
 
     def _repr_html_(self) -> str:
-        keys = ("source", "action", "target")
-        records = self.to_records()
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(r[key])}</td>' for key in keys)}<td>{r['probability']:.6g}</td></tr>"
-            for r in records[:30]
-        )
-        more = f"<p>{len(records) - 30} more transitions</p>" if len(records) > 30 else ""
+        rows = [
+            [each[key] for key in ("source", "action", "target", "probability")] for each in self.to_records(SHOWN_ROWS)
+        ]
         heads = ("state", "action", "successor", "probability")
-        return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{rows}</table>{more}"
+        return html_table(heads, rows, caption=repr(self)[1:-1], noun="transitions", total=self.transitions.nnz)
 
     # ------------------------------------------------------------ invariants
 

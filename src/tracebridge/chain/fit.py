@@ -9,19 +9,17 @@ holds of the weighted means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.chain.counts import CensoringPolicy, RowCounts, TransitionCounts
-from tracebridge.chain.document import chain_to_dict, checked_document, fraction_text, read_document, write_document
+from tracebridge.chain.document import read_document, write_document
 from tracebridge.chain.estimate import (
     PriorName,
     StartName,
@@ -33,11 +31,12 @@ from tracebridge.chain.estimate import (
     parse_prior,
     smoothed_start,
 )
+from tracebridge.chain.fit_document import fit_to_dict, read_fit_document
 from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
 from tracebridge.chain.notes import abstraction_notes, no_exit_seen, option_notes, row_notes, run_notes
 from tracebridge.chain.support import DeclaredSupport, declared_rows, left_out_note
 from tracebridge.chain.vocabulary import StateVocabulary
-from tracebridge.chain.weights import Weight, WeightedCounts, WeightReader
+from tracebridge.chain.weights import WeightedCounts
 from tracebridge.errors import (
     FitError,
     Location,
@@ -47,22 +46,15 @@ from tracebridge.errors import (
     TracebridgeError,
     UsageError,
 )
+from tracebridge.html_table import html_paragraph
 from tracebridge.states.abstraction import Abstraction
-from tracebridge.states.construction import DEFAULT_K_MAX, PAPER_K_MAX, abstract_features
-from tracebridge.states.grouping import StatesChoice, TextChoice, group_steps
 from tracebridge.states.remarks import state_remarks
-from tracebridge.traces.model import Trace
 
 Profile = Literal["paper"]
 
 #: What `fit_counts` takes for these options.
 SupportChoice = Support | DeclaredSupport | Mapping[str, Collection[str]]
 StartChoice = StartName | Mapping[str, Fraction | float | str]
-
-KIND = "chain-fit"
-
-#: Version 2 added ``declared``, ``start``, ``weighted`` and ``vocabulary``. A fit with none is written as version 1.
-SCHEMA_VERSION = 2
 
 _TAKEN = frozenset({"absorbed", "deadlock", "failure", "init", "stuck", "success"})
 
@@ -107,32 +99,7 @@ class ChainFit:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document ``chain-fit``."""
-        transient = self.chain.states[: len(self.alpha)]
-        added: dict[str, Any] = {}
-        if self.declared is not None:
-            added["declared"] = self.declared.to_dict()
-        if not isinstance(self.start, str):
-            added["start"] = {state: fraction_text(share) for state, share in self.start.items()}
-        elif self.start != "observed":
-            added["start"] = self.start
-        if self.weighted is not None:
-            added["weighted"] = self.weighted.to_dict()
-        if self.vocabulary is not None:
-            added["vocabulary"] = self.vocabulary.to_dict()
-        return {
-            "kind": KIND,
-            "schema_version": SCHEMA_VERSION if added else 1,
-            "prior": fraction_text(self.prior) if isinstance(self.prior, Fraction) else self.prior,
-            "support": self.support,
-            "policy": self.policy,
-            "profile": self.profile,
-            "alpha": {state: fraction_text(alpha) for state, alpha in zip(transient, self.alpha, strict=True)},
-            "notes": list(self.notes),
-            "chain": chain_to_dict(self.chain),
-            "counts": self.counts.to_dict(),
-            "abstraction": None if self.abstraction is None else self.abstraction.to_dict(),
-            **added,
-        }
+        return fit_to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Any, path: str | None = None) -> ChainFit:
@@ -141,32 +108,7 @@ class ChainFit:
         Raises:
             ModelError: naming the field.
         """
-        document = checked_document(data, _Document, kind=KIND, version=SCHEMA_VERSION, oldest=1, path=path)
-        abstraction = None
-        if document.abstraction is not None:
-            abstraction = Abstraction.from_dict(document.abstraction, path)
-        counts = TransitionCounts.from_dict(document.counts, path)
-        weighted = None if document.weighted is None else WeightedCounts.from_dict(document.weighted, counts, path)
-        declared = None if document.declared is None else DeclaredSupport.from_dict(document.declared, path)
-        vocabulary = None
-        if document.vocabulary is not None:
-            vocabulary = StateVocabulary.from_dict(document.vocabulary, path)
-        if (declared is None) == (document.support == "declared"):
-            place = Location(path=path, field="declared")
-            raise ModelError("a graph belongs to support 'declared', and to no other", location=place)
-        try:
-            fit = fit_counts(
-                weighted or counts,
-                prior=parse_prior(document.prior),
-                support=declared or document.support,
-                start=document.start,
-                policy=document.policy,
-                profile=document.profile,
-                abstraction=abstraction,
-                vocabulary=vocabulary,
-            )
-        except TracebridgeError as error:
-            raise ModelError(str(error), location=Location(path=path)) from error
+        fit = cls.refitted(data, path)
         written = fit.to_dict()
         for key in ("alpha", "chain"):  # the wording of notes may change from version to version
             if written[key] != data.get(key):
@@ -179,32 +121,26 @@ class ChainFit:
                 )
         return fit
 
+    @classmethod
+    def refitted(cls, data: Any, path: str | None = None) -> ChainFit:
+        """The fit that follows from the counts and options in `to_dict`'s document, whatever chain is written there.
+
+        Raises:
+            ModelError: naming the field.
+        """
+        counts, options = read_fit_document(data, path)
+        try:
+            return fit_counts(counts, **options)
+        except TracebridgeError as error:
+            raise ModelError(str(error), location=Location(path=path)) from error
+
     def __repr__(self) -> str:
         return f"<ChainFit of {len(self.alpha)} states to {self.counts.n_runs} runs, prior {self.prior}>"
 
     def _repr_html_(self) -> str:
         runs = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.runs_by_outcome().items())
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         head = f"{len(self.alpha)} states from runs: {runs}; prior {self.prior}, {self.support} support, {self.policy}"
-        return f"<p>{escape(head)}</p><ul>{notes}</ul>{self.chain._repr_html_()}"
-
-
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    kind: str
-    schema_version: int
-    prior: str
-    support: Support
-    policy: CensoringPolicy
-    profile: Profile | None
-    alpha: dict[str, str]
-    notes: list[str]
-    chain: dict[str, Any]
-    counts: dict[str, Any]
-    abstraction: dict[str, Any] | None
-    declared: dict[str, Any] | None = None
-    start: StartName | dict[str, str] = "observed"
-    weighted: dict[str, Any] | None = None
-    vocabulary: dict[str, Any] | None = None
+        return html_paragraph(head, self.notes) + self.chain._repr_html_()
 
 
 def fit_counts(
@@ -311,73 +247,6 @@ def fit_counts(
         declared=declared,
         start=asked,
         weighted=weighted,
-        vocabulary=vocabulary,
-    )
-
-
-def fit_chain(
-    traces: Iterable[Trace],
-    *,
-    k_max: int | None = None,
-    min_count: int = 0,
-    top: int | None = None,
-    propositions: Collection[str] = (),
-    states: StatesChoice | None = None,
-    text_features: TextChoice | None = None,
-    prior: PriorName | Fraction | float | None = None,
-    support: SupportChoice | None = None,
-    policy: CensoringPolicy = "censored",
-    start: StartChoice = "observed",
-    weight: str | Callable[[Trace], Weight] | None = None,
-    profile: Profile | None = None,
-    vocabulary: StateVocabulary | None = None,
-) -> ChainFit:
-    """Fit a chain to traces in one pass; the options are those of `abstract_features`, `group_steps` and `fit_counts`.
-
-    States are made of the rule-based features of steps, unless ``states`` is a map (a `StateMap`, the path of a TOML or
-    JSON file, or a function from a step to the name of its state), or ``text_features`` add the texts of the steps
-    (True, a `TextFeatures`, or a sentence encoder).
-
-    ``k_max`` is 30 by default, and 12 with ``profile="paper"``. ``weight`` is a function of a trace, or the name of an
-    attribute that every trace has; see `WeightedCounts`. States are made of the runs as they are, whatever they weigh;
-    with weights all paths are in memory, four bytes a step.
-
-    Raises:
-        TraceError, UsageError, FitError, NothingToCheckError: as these do.
-    """
-    if isinstance(traces, str | Path):
-        raise UsageError(f"fit_chain takes traces, not a path: fit_chain(read_traces({str(traces)!r}))")
-    reader = None if weight is None else WeightReader(weight)
-    if k_max is None:
-        k_max = PAPER_K_MAX if profile == "paper" else DEFAULT_K_MAX
-    features, runs, classifier, clustering = group_steps(
-        traces if reader is None else reader.passed_on(traces),
-        states=states,
-        text_features=text_features,
-        k_max=k_max,
-        keep_runs=reader is not None,
-    )
-    abstraction = abstract_features(
-        features,
-        k_max=k_max,
-        min_count=min_count,
-        top=top,
-        propositions=propositions,
-        classifier=classifier,
-        clustering=clustering,
-    )
-    counts: TransitionCounts | WeightedCounts = TransitionCounts.from_features(features, abstraction)
-    if reader is not None and runs is not None:
-        paths = abstraction.paths(runs), runs.offsets, runs.outcomes
-        counts = WeightedCounts.from_codes(abstraction.space.names, *paths, reader.weights)
-    return fit_counts(
-        counts,
-        prior=prior,
-        support=support,
-        policy=policy,
-        start=start,
-        profile=profile,
-        abstraction=abstraction,
         vocabulary=vocabulary,
     )
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 from tracebridge.chain.graph import reachable
 from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.html_table import SHOWN_ROWS, html_table
 
 #: A row of doubles may differ from one by this much, no more; rationals not at all.
 ROW_SUM_TOLERANCE = 1e-12
@@ -241,16 +241,20 @@ class MarkovChain:
             graph.add_edge(self.states[i], self.states[j], probability=value)
         return graph
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """One record a transition: ``source``, ``target``, ``probability`` and, where known, ``exact``."""
-        rows, columns = self.transitions.tocoo().coords
+    def to_records(self, first: int | None = None) -> list[dict[str, Any]]:
+        """One record a transition: ``source``, ``target``, ``probability`` and, where known, ``exact``.
+
+        Args:
+            first: only so many of them; all by default.
+        """
+        rows, columns = (part[:first] for part in self.transitions.tocoo().coords)
         records: list[dict[str, Any]] = [
             {"source": self.states[i], "target": self.states[j], "probability": value}
-            for i, j, value in zip(rows.tolist(), columns.tolist(), self.transitions.data.tolist(), strict=True)
+            for i, j, value in zip(rows.tolist(), columns.tolist(), self.transitions.data[:first].tolist(), strict=True)
         ]
         if self.rationals is not None:
-            bottoms = self.rationals.denominators[self.rationals.row_of_entry].tolist()
-            for record, top, bottom in zip(records, self.rationals.numerators.tolist(), bottoms, strict=True):
+            bottoms = self.rationals.denominators[self.rationals.row_of_entry[:first]].tolist()
+            for record, top, bottom in zip(records, self.rationals.numerators[:first].tolist(), bottoms, strict=True):
                 record["exact"] = f"{top}/{bottom}"
         return records
 
@@ -259,14 +263,9 @@ class MarkovChain:
         return f"<MarkovChain of {self.n_states} states, {self.transitions.nnz} transitions, {kind}>"
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>state</th><th>successor</th><th>probability</th></tr>"
-        records = self.to_records()
-        rows = "".join(
-            f"<tr><td>{escape(r['source'])}</td><td>{escape(r['target'])}</td><td>{r['probability']:.6g}</td></tr>"
-            for r in records[:30]
-        )
-        more = f"<p>{len(records) - 30} more transitions</p>" if len(records) > 30 else ""
-        return f"<table>{head}{rows}</table>{more}"
+        rows = [(each["source"], each["target"], each["probability"]) for each in self.to_records(SHOWN_ROWS)]
+        heads = ("state", "successor", "probability")
+        return html_table(heads, rows, caption=repr(self)[1:-1], noun="transitions", total=self.transitions.nnz)
 
     def _positions(self) -> dict[str, int]:
         """The position of each state by its name."""

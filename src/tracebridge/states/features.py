@@ -31,8 +31,8 @@ MAX_VECTORS = 1_000_000
 OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.CENSORED)
 
 _BATCH_SIZE = 65_536  # steps and runs
-_CODE_BITS = 30  # a key packs outcome, source and target: 2 + 30 + 30 bits
-_CODE_MASK = (1 << _CODE_BITS) - 1
+CODE_BITS = 30  # a key packs outcome, source and target: 2 + 30 + 30 bits
+CODE_MASK = (1 << CODE_BITS) - 1
 _OUTCOME_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _PENDING = 65_536
 _key_of = attrgetter("kind", "name", "error")
@@ -102,7 +102,7 @@ class EncodedRuns:
 
     def counts(self) -> FeatureCounts:
         """The counts of these runs."""
-        counter = _PairCounter()
+        counter = PassageCounter()
         counter.add(self.codes, self.offsets, self.outcomes)
         return counter.counts(self.vectors)
 
@@ -183,7 +183,7 @@ def count_features(traces: Iterable[Trace], classifier: StepClassifier | None = 
     Raises:
         TraceError: for a step without a name or kind, an outcome that is none, or names that are free text.
     """
-    encoder, counter = _Encoder(classifier), _PairCounter()
+    encoder, counter = RunEncoder(classifier), PassageCounter()
     for batch in encoder.batches(traces):
         counter.add(batch.codes, batch.offsets, batch.outcomes)
     return counter.counts(encoder.vectors())
@@ -195,7 +195,7 @@ def encode_runs(traces: Iterable[Trace], classifier: StepClassifier | None = Non
     Raises:
         TraceError: as `count_features` does.
     """
-    encoder = _Encoder(classifier)
+    encoder = RunEncoder(classifier)
     batches = list(encoder.batches(traces))
     none = np.empty(0, dtype=np.int32)
     raw = np.concatenate([none, *(batch.codes for batch in batches)])
@@ -214,7 +214,7 @@ def encode_runs(traces: Iterable[Trace], classifier: StepClassifier | None = Non
     )
 
 
-class _Batch(NamedTuple):
+class EncodedBatch(NamedTuple):
     """Some runs in raw codes: twice the code of a step's key, plus one for a retry."""
 
     codes: NDArray[np.int32]
@@ -255,7 +255,7 @@ class _Codes(dict[_Key, int]):
         return code
 
 
-class _Encoder:
+class RunEncoder:
     """Traces to batches of raw codes, at C speed per step.
 
     Each trace is let go before the next is read. Keeping even a thousand of them would cost more than encoding does:
@@ -266,7 +266,7 @@ class _Encoder:
         self._codes = _Codes()
         self._classifier = classifier
 
-    def batches(self, traces: Iterable[Trace]) -> Iterator[_Batch]:
+    def batches(self, traces: Iterable[Trace]) -> Iterator[EncodedBatch]:
         """The traces in their order, encoded."""
         code_of, get, classifier = self._codes.__getitem__, dict.get, self._classifier
         base, said, lengths, outcomes = array("i"), bytearray(), array("q"), array("b")
@@ -295,7 +295,7 @@ class _Encoder:
 
     def _batch(
         self, base: array[int], said: bytearray, lengths: array[int], outcomes: array[int], task_ids: list[str | None]
-    ) -> _Batch:
+    ) -> EncodedBatch:
         code = np.array(base, dtype=np.int32)
         offsets = np.concatenate([[0], np.cumsum(np.array(lengths, dtype=np.int64))])
         activity = np.array(self._codes.activity_of_code, dtype=np.int32)[code]
@@ -304,7 +304,7 @@ class _Encoder:
         repeats[1:] = (activity[1:] == activity[:-1]) & error[:-1]
         repeats[offsets[:-1][np.diff(offsets) > 0]] = False
         retry = np.frombuffer(said, dtype=np.bool_) | repeats
-        return _Batch(2 * code + retry, offsets, np.array(outcomes, dtype=np.int8), task_ids)
+        return EncodedBatch(2 * code + retry, offsets, np.array(outcomes, dtype=np.int8), task_ids)
 
 
 def _outcome_code(trace: Trace) -> int:
@@ -316,27 +316,42 @@ def _outcome_code(trace: Trace) -> int:
     return code
 
 
-class _PairCounter:
-    """Sums of equal (outcome, source, target) keys over batches; code 0 is the outside, vector ``c`` is ``c + 1``."""
+class PassageCounter:
+    """Sums of equal (outcome, source, target) keys over batches; code 0 is the outside, vector ``c`` is ``c + 1``.
+
+    A key is ``outcome 2^60 + source 2^30 + target``.
+    """
 
     def __init__(self) -> None:
         self._keys = np.empty(0, dtype=np.int64)
         self._counts = np.empty(0, dtype=np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._n_pending = 0
 
     def add(self, codes: NDArray[np.int32], offsets: NDArray[np.int64], outcomes: NDArray[np.int8]) -> None:
+        """Count the passages of some runs, laid end to end."""
         walk = closed_walk(codes, offsets, -1) + 1
         outcome = np.repeat(outcomes.astype(np.int64), np.diff(offsets) + 1)
-        keys = (outcome << (2 * _CODE_BITS)) | (walk[:-1] << _CODE_BITS) | walk[1:]
-        self._pending.append(np.unique(keys, return_counts=True))
-        if sum(len(keys) for keys, _ in self._pending) > max(_PENDING, len(self._keys)):
+        keys = (outcome << (2 * CODE_BITS)) | (walk[:-1] << CODE_BITS) | walk[1:]
+        self.add_keys(*np.unique(keys, return_counts=True))
+
+    def add_keys(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Count passages that were counted before; the keys are distinct."""
+        self._pending.append((keys, counts))
+        self._n_pending += len(keys)
+        if self._n_pending > max(_PENDING, len(self._keys)):
             self._settle()
+
+    def passages(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct keys so far, ascending, and how often each was passed."""
+        self._settle()
+        return self._keys, self._counts
 
     def counts(self, table: Sequence[FeatureVector]) -> FeatureCounts:
         """The counts so far; ``table[c]`` is the vector of code ``c``."""
         self._settle()
-        sources = (self._keys >> _CODE_BITS) & _CODE_MASK
-        targets = self._keys & _CODE_MASK
+        sources = (self._keys >> CODE_BITS) & CODE_MASK
+        targets = self._keys & CODE_MASK
         used = np.unique(sources)  # whatever is entered is left again
         order = sorted((used[used > 0] - 1).tolist(), key=table.__getitem__)
         size = len(order)
@@ -344,7 +359,7 @@ class _PairCounter:
         position[np.array(order, dtype=np.int64) + 1] = np.arange(size)
         flows = {}
         for code, outcome in enumerate(OUTCOMES):
-            mine = self._keys >> (2 * _CODE_BITS) == code
+            mine = self._keys >> (2 * CODE_BITS) == code
             entries = position[sources[mine]], position[targets[mine]], self._counts[mine]
             flows[outcome.value] = RunFlow.from_entries(*entries, size)
         return FeatureCounts(vectors=tuple(table[code] for code in order), **flows)
@@ -353,6 +368,7 @@ class _PairCounter:
         keys = np.concatenate([self._keys, *(keys for keys, _ in self._pending)])
         counts = np.concatenate([self._counts, *(counts for _, counts in self._pending)])
         self._pending.clear()
+        self._n_pending = 0
         if not len(keys):
             return
         order = np.argsort(keys, kind="stable")

@@ -62,7 +62,7 @@ def group_steps(
         UsageError: for both of these, or for what is neither.
         TraceError, ModelError, FitError: as reading, counting, mapping and clustering do.
     """
-    features = _text_features(text_features)
+    features = text_choice(text_features)
     classifier = _state_map(states)
     if features is not None and classifier is not None:
         raise UsageError("states come from a map or from clusters with text features, not from both")
@@ -73,12 +73,27 @@ def group_steps(
     counts = count_features(traces, first) if runs is None else runs.counts()
     if corpus is None:
         return GroupedCorpus(counts, runs, classifier, None)
+    if runs is None:
+        return group_texts(corpus, counts, k_max=k_max)
     clusters, clustering = corpus.cluster(counts.vectors, counts.visits.tolist(), k_max=k_max)
     nearest = corpus.nearest(clusters, counts.vectors)
-    if runs is None:
-        return GroupedCorpus(counts.regrouped(nearest.__getitem__), None, clusters, clustering)
     regrouped = runs.regrouped(nearest.__getitem__)
     return GroupedCorpus(regrouped.counts(), regrouped, clusters, clustering)
+
+
+def group_texts(corpus: TextCorpus, counts: FeatureCounts, *, k_max: int) -> GroupedCorpus:
+    """Cluster the steps of a corpus by their texts.
+
+    Args:
+        corpus: the texts. counts: passages between vectors that the corpus has put into groups, a text each.
+        k_max: at most so many clusters.
+
+    Raises:
+        FitError: as clustering does.
+    """
+    clusters, clustering = corpus.cluster(counts.vectors, counts.visits.tolist(), k_max=k_max)
+    nearest = corpus.nearest(clusters, counts.vectors)
+    return GroupedCorpus(counts.regrouped(nearest.__getitem__), None, clusters, clustering)
 
 
 def _state_map(states: StatesChoice | None) -> StateMap | StateFunction | None:
@@ -91,7 +106,8 @@ def _state_map(states: StatesChoice | None) -> StateMap | StateFunction | None:
     raise UsageError(f"states are a StateMap, a file of one or a function of a step, not {type(states).__name__}")
 
 
-def _text_features(choice: TextChoice | None) -> TextFeatures | None:
+def text_choice(choice: TextChoice | None) -> TextFeatures | None:
+    """How texts become numbers; None where they are not looked at."""
     if choice is None or isinstance(choice, bool):
         return TextFeatures() if choice else None
     return choice if isinstance(choice, TextFeatures) else TextFeatures(encoder=choice)

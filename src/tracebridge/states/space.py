@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from tracebridge.errors import FitError
+from tracebridge.html_table import html_table
 from tracebridge.states.features import FeatureVector
 
 #: Words with a meaning of their own in chains and property files; a step or kind called so gets the prefix ``step_``.
@@ -149,6 +150,26 @@ class StateSpace:
         object.__setattr__(self, "labels", MappingProxyType(labels))
         object.__setattr__(self, "mixed_labels", MappingProxyType(mixed))
         object.__setattr__(self, "propositions", propositions)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record a state: ``state``, how many ``kinds_of_steps`` it holds, its ``labels`` and ``mixed_labels``."""
+        return [
+            {
+                "state": name,
+                "kinds_of_steps": len(member),
+                "labels": [word for word, states in self.labels.items() if name in states],
+                "mixed_labels": [word for word, states in self.mixed_labels.items() if name in states],
+            }
+            for name, member in zip(self.names, self.members, strict=True)
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each["state"], each["kinds_of_steps"], ", ".join(each["labels"]), ", ".join(each["mixed_labels"]))
+            for each in self.to_records()
+        ]
+        heads = ("state", "kinds of steps", "labels", "in some of its steps only")
+        return html_table(heads, rows, caption=f"StateSpace of {len(rows)} states", noun="states")
 
 
 Extent = Mapping[str, set[int]]

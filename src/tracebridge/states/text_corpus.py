@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
 
 from tracebridge.errors import FitError, Location, Problem
@@ -91,14 +92,7 @@ class TextCorpus:
         keys = [digest(text) for text in texts]
         known = self._rows if self.features.encoder else self._bags
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        if self.n_texts + len(new) > MAX_TEXTS:
-            raise FitError(
-                Problem(
-                    location=Location(),
-                    message=f"the steps have more than {MAX_TEXTS} distinct texts",
-                    hint="fit a sample of the runs, or give steps their states by a map",
-                )
-            )
+        _require_few(self.n_texts + len(new))
         if self.features.encoder is not None:
             rows = encoded(self.features.encoder, list(new.values()))
             self._rows.update(zip(new, rows.astype(np.float32), strict=True))
@@ -115,12 +109,50 @@ class TextCorpus:
         if not isinstance(other, TextCorpus) or other.features != self.features:
             return NotImplemented
         both = TextCorpus(self.features)
-        both._bags = self._bags | other._bags
-        both._rows = self._rows | other._rows
-        both._tasks = self._tasks | other._tasks
-        for word in sorted({*self._tasks_of, *other._tasks_of}):
-            both._note(word, sorted(self._tasks_of.get(word, set()) | other._tasks_of.get(word, set())))
+        both.update(self)
+        both.update(other)
         return both
+
+    def update(self, other: TextCorpus) -> None:
+        """Add the texts of another corpus.
+
+        Raises:
+            FitError: for more than `MAX_TEXTS` distinct texts.
+        """
+        self._bags |= other._bags
+        self._rows |= other._rows
+        _require_few(self.n_texts)
+        self._tasks |= other._tasks
+        for word in sorted(other._tasks_of):
+            self._note(word, sorted(other._tasks_of[word]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known of the texts, in values of JSON and bytes; not for an encoder, whose rows these are not."""
+        return {
+            "bags": {key: [_to_bytes(part) for part in bag] for key, bag in self._bags.items()},
+            "tasks": sorted(self._tasks),
+            "tasks_of": {word: sorted(tasks) for word, tasks in self._tasks_of.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any, features: TextFeatures) -> TextCorpus:
+        """Read `to_dict`'s values.
+
+        Raises:
+            msgspec.ValidationError, ValueError: for values that are none.
+            FitError: for too many texts.
+        """
+        document = msgspec.convert(data, _Document)
+        corpus = cls(features)
+        for key, (buckets, counts) in document.bags.items():
+            if len(buckets) % 2 or len(buckets) != len(counts):
+                raise ValueError("the words of a text have no counts")
+            corpus._bags[key] = _of_bytes(buckets), _of_bytes(counts)
+        _require_few(corpus.n_texts)
+        corpus._tasks = set(document.tasks)
+        for word, tasks in document.tasks_of.items():
+            corpus._note(word, tasks)
+        return corpus
 
     def word_weights(self) -> WordWeights:
         """The document frequencies so far; each distinct text is one document."""
@@ -216,6 +248,34 @@ class TextCorpus:
             if len(self._tasks_of[word]) >= fewest and word not in STOP_WORDS and word != NUMBER:
                 found[bucket_of(word)] = word[:_LONGEST_TERM]
         return found
+
+
+_Task = Annotated[int, msgspec.Meta(ge=0, lt=2**64)]
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    bags: dict[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")], tuple[bytes, bytes]]
+    tasks: list[_Task]
+    tasks_of: dict[str, list[_Task]]
+
+
+def _to_bytes(numbers: array[int]) -> bytes:
+    return np.array(numbers, dtype="<u2").tobytes()
+
+
+def _of_bytes(data: bytes) -> array[int]:
+    return array("H", np.frombuffer(data, dtype="<u2").tolist())
+
+
+def _require_few(n_texts: int) -> None:
+    if n_texts > MAX_TEXTS:
+        raise FitError(
+            Problem(
+                location=Location(),
+                message=f"the steps have more than {MAX_TEXTS} distinct texts",
+                hint="fit a sample of the runs, or give steps their states by a map",
+            )
+        )
 
 
 def digest(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +42,7 @@ from tracebridge.errors import (
     TracebridgeError,
     UsageError,
 )
+from tracebridge.html_table import html_paragraph
 from tracebridge.states.model_form import ModelForm, parse_model
 from tracebridge.traces.problems import counted
 
@@ -198,8 +198,7 @@ class ExpandedFit:
 
     def _repr_html_(self) -> str:
         head = f"{self.form}: {self.chain.n_states} states from {len(self.model.states)}"
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<p>{escape(head)}</p><ul>{notes}</ul>{self.chain._repr_html_()}"
+        return html_paragraph(head, self.notes) + self.chain._repr_html_()
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,0 +1,116 @@
+"""Shards on a real Dask cluster: a scheduler and workers in processes of their own, one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tracebridge.chain import document_text
+from tracebridge.cli import run
+from tracebridge.errors import UsageError
+from tracebridge.pipeline import fit_files
+from tracebridge.sharding import ReadingProgress
+from tracebridge.sharding.cluster import cluster
+from tracebridge.traces import Outcome, Step, Trace, write_traces
+
+pytest.importorskip("distributed")
+
+N_FILES = 24
+
+
+@dataclass
+class Cluster:
+    address: str
+    workers: list[subprocess.Popen[bytes]]
+
+
+@pytest.fixture(scope="module")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("dask")
+    place = folder / "scheduler.json"
+    environment = os.environ | {"DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
+
+    def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(place), *arguments]
+        return subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    workers = [
+        start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1") for _ in range(2)
+    ]
+    try:
+        deadline = time.monotonic() + 60
+        while not place.exists() or not place.read_text().endswith("}"):
+            assert time.monotonic() < deadline, "no scheduler"
+            time.sleep(0.05)
+        yield Cluster(json.loads(place.read_text())["address"], workers)
+    finally:
+        for process in [*workers, scheduler]:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    for i in range(N_FILES):
+        steps = tuple(Step(name=name, error=i % 3 == 0) for name in ["plan", "search", "edit"][: 1 + i % 3])
+        runs = [Trace(trace_id=f"{i}-{j}", outcome=list(Outcome)[(i + j) % 3], steps=steps) for j in range(400)]
+        write_traces(runs, folder / f"{i:02}.jsonl")
+    with (folder / "00.jsonl").open("a") as file:
+        file.write("{broken\n")
+    return folder
+
+
+def test_the_bytes_are_the_same_and_a_killed_worker_costs_nothing(dask_cluster: Cluster, corpus: Path) -> None:
+    expected = fit_files([corpus], skip_bad=True, keep=True)
+    assert expected.corpus["n_skipped"] == 1
+    assert "00.jsonl:401" in expected.corpus["problems"][0]
+    told: list[ReadingProgress] = []
+
+    def kill_one(progress: ReadingProgress) -> None:
+        if not told:
+            dask_cluster.workers[0].send_signal(signal.SIGKILL)
+        told.append(progress)
+
+    with cluster(dask_cluster.address):
+        found = fit_files([corpus], skip_bad=True, keep=True, on_progress=kill_one)
+    assert dask_cluster.workers[0].wait(10) == -signal.SIGKILL
+    assert len(told) == N_FILES
+    assert document_text(found.fit.to_dict()) == document_text(expected.fit.to_dict())
+    assert found.corpus == expected.corpus
+    assert list(found.traces) == list(expected.traces)
+
+
+def test_the_command_line_reaches_it(dask_cluster: Cluster, corpus: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    arguments = ["fit", str(corpus), "--skip-bad"]
+    assert run([*arguments, "-o", str(here)]) == 0
+    assert run([*arguments, "-o", str(there), "--cluster", dask_cluster.address]) == 0
+    assert there.read_bytes() == here.read_bytes()
+
+
+def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracebridge.sharding.cluster.PATIENCE", 0.5)
+    with (
+        pytest.raises(UsageError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"),
+        cluster("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_another_version_on_a_worker_is_refused(dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracebridge.sharding.cluster.__version__", "0.0.0")
+    with pytest.raises(UsageError, match=r"has tracebridge .*, this is 0\.0\.0"), cluster(dask_cluster.address):
+        pass
