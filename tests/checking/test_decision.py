@@ -163,7 +163,7 @@ def test_several_objectives_need_one_start() -> None:
     assert "one initial state" in (results[1].reason or "")
 
 
-def test_the_command_line_checks_a_process_and_shows_chains_alone(
+def test_the_command_line_checks_a_process_and_refuses_what_is_for_chains(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, properties = tmp_path / "router.json", tmp_path / "router.props"
@@ -174,7 +174,7 @@ def test_the_command_line_checks_a_process_and_shows_chains_alone(
     document = json.loads(capsys.readouterr().out)
     values = [[engine["value"]["value"] for engine in each["engines"]] for each in document["properties"]]
     assert values == [["2", "2"], ["1", "1"]]
-    assert run(["show", str(model)]) == 3
+    assert run(["show", str(model), "--sensitivity"]) == 3
     message = capsys.readouterr().err
     assert "decision process" in message
     assert "check takes it" in message

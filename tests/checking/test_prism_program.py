@@ -250,3 +250,10 @@ def test_reward_structures_keep_the_order_of_the_program(worker: StormWorker) ->
     chain = build_prism_program(text, worker=worker).chain
     assert list(chain.rewards) == ["zeta", "alpha", "mid"]
     assert list(chain_from_dict(chain_to_dict(chain)).rewards) == ["zeta", "alpha", "mid"]
+
+
+def test_an_interval_model_is_refused_with_where_to_go(worker: StormWorker) -> None:
+    text = HEAD + "  [] s=0 -> [0.1,0.5]:(s'=1) + [0.5,0.9]:(s'=2);\n" + TAIL
+    with pytest.raises(ModelError, match="interval model") as refused:
+        build_prism_chain(text, worker=worker)
+    assert "check --robust" in str(refused.value.problems[0].hint)

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from tracebridge.checking.decision_storm import DecisionStormSession
 from tracebridge.checking.engine import CLOSED_FORM, STORM, EngineSession
-from tracebridge.closedform.decision import ExactOptimiser, FloatOptimiser, optimal_values, optimum_of
+from tracebridge.closedform.decision import (
+    ExactOptimiser,
+    FloatOptimiser,
+    optimal_quantile,
+    optimal_values,
+    optimum_of,
+)
 from tracebridge.errors import Location, Problem, PropertyError, UnsupportedError
 from tracebridge.pctl import ast
 from tracebridge.pctl.source import locate
@@ -35,22 +41,26 @@ class DecisionClosedFormSession:
 
     def evaluate(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:
         """The optimum of the operator in every state; see `EngineSession.evaluate`."""
-        if self._optimiser is None:  # a process too large for rationals is refused where it is asked about
-            self._optimiser = ExactOptimiser(self.process) if self.exact else FloatOptimiser(self.process)
-        return optimal_values(self._optimiser, operator, holds).values
+        return optimal_values(self._ready, operator, holds).values
 
     def evaluate_quantile(
-        self,
-        quantile: ast.Quantile,  # noqa: ARG002 - the protocol's
-        holds: Holds,  # noqa: ARG002
-        weights: Sequence[Fraction],  # noqa: ARG002
+        self, quantile: ast.Quantile, holds: Holds, weights: Sequence[Fraction]
     ) -> tuple[EnclosureVector, Enclosure]:
-        """Refused."""
-        raise UnsupportedError("quantiles of a decision process are not evaluated")
+        """The quantile of the optimum, see `optimal_quantile`."""
+        return optimal_quantile(self._ready, quantile, holds, weights)
+
+    @property
+    def _ready(self) -> ExactOptimiser | FloatOptimiser:
+        if self._optimiser is None:  # a process too large for rationals is refused where it is asked about
+            self._optimiser = ExactOptimiser(self.process) if self.exact else FloatOptimiser(self.process)
+        return self._optimiser
+
+
+_NOT_ASKED = "{} is not asked about decision processes: its iteration over choices leaves no bound on the error"
 
 
 class _Silent:
-    """An `EngineSession` of an engine that is not asked about decision processes."""
+    """An `EngineSession` of PRISM, whose value iteration over choices ends without a bound on its error."""
 
     def __init__(self, name: str, *, exact: bool) -> None:
         self.name = name
@@ -58,7 +68,7 @@ class _Silent:
         self.notes: list[Note] = []
 
     def evaluate(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:  # noqa: ARG002 - the protocol's
-        raise UnsupportedError(f"{self.name} is not asked about decision processes")
+        raise UnsupportedError(_NOT_ASKED.format(self.name))
 
     def evaluate_quantile(
         self,
@@ -66,7 +76,7 @@ class _Silent:
         holds: Holds,  # noqa: ARG002
         weights: Sequence[Fraction],  # noqa: ARG002
     ) -> tuple[EnclosureVector, Enclosure]:
-        raise UnsupportedError(f"{self.name} is not asked about decision processes")
+        raise UnsupportedError(_NOT_ASKED.format(self.name))
 
 
 def decision_session(

@@ -14,7 +14,8 @@ from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_formulation import StormQuery, formulate, parts_of, storm_formulation
 from tracebridge.checking.storm_numbers import entries_of, rational_of, reward_numbers
 from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
-from tracebridge.checking.storm_rewards import structure_name
+from tracebridge.checking.storm_quantile import quantiles
+from tracebridge.checking.storm_rewards import structure_name, whole_bounds
 from tracebridge.checking.storm_solver import SolverChoice
 from tracebridge.checking.storm_steps import constant_number
 from tracebridge.checking.storm_worker import protocol
@@ -81,13 +82,35 @@ class DecisionStormSession(StormSession):
         return self.value(operator, holds)
 
     def evaluate_quantile(
-        self,
-        quantile: ast.Quantile,  # noqa: ARG002 - the protocol's
-        holds: Holds,  # noqa: ARG002
-        weights: Sequence[Fraction],  # noqa: ARG002
+        self, quantile: ast.Quantile, holds: Holds, weights: Sequence[Fraction]
     ) -> tuple[EnclosureVector, Enclosure]:
-        """Refused."""
-        raise UnsupportedError("Storm is not asked for quantiles of a decision process")
+        """The quantile in every state, and that of the mean; see `StormSession.evaluate_quantile`.
+
+        Where the optimum without a bound is at the threshold, and it is a minimum below one, no number of bounds tells
+        whether one attains it: the quantile is then open above. A minimum of one means that every choice keeps it.
+        """
+        text = f"Storm is asked {format_formula(quantile.operator)} with one bound after the other"
+        self.notes.append(Note(kind="formulation", text=text))
+        path = quantile.operator.path
+        bounds = [getattr(path, "bound", None), *(each.bound for each in getattr(path, "reward_bounds", ()))]
+        if any(isinstance(bound, ast.StepBound) and bound.lower is not None for bound in bounds):
+            raise UnsupportedError("of a decision process Storm is asked for quantiles over upper bounds only")
+        complemented = isinstance(path, ast.Globally | ast.WeakUntil | ast.Release)
+        is_maximum = (optimum_of(quantile.operator) == "max") != complemented
+        threshold = quantile.operator.threshold
+        is_sure = (
+            threshold is not None
+            and isinstance(path, ast.Temporal)
+            and constant_number(threshold.value) == (0 if complemented else 1)
+        )
+        vector, start = quantiles(
+            quantile,
+            lambda operator: self.value(operator, holds),
+            weights,
+            self._spent,
+            attains_at_once=is_maximum or is_sure,
+        )
+        return (vector, start) if self.exact else (vector.to_float(), start)
 
     def query(self, operator: ast.Operator) -> StormQuery:
         """What Storm is asked, with the optimum; the other one where one minus its answer is meant.
@@ -98,7 +121,9 @@ class DecisionStormSession(StormSession):
         if parts_of(operator) is not None:
             raise UnsupportedError("Storm is not asked for probabilities under a condition of a decision process")
         query = super().query(operator)
-        if query.conditional or query.collected or query.discount is not None or query.sure is not None:
+        if query.collected and isinstance(operator, ast.Reward):
+            raise UnsupportedError("Storm (2.0.0) may crash on rewards within bounds on rewards in a decision process")
+        if query.conditional or query.discount is not None or query.sure is not None:
             raise UnsupportedError("Storm is asked this of chains only")
         if query.positive:  # whether some run does
             return replace(query, formula=_with_optimum(query.formula, "max"))
@@ -112,8 +137,9 @@ class DecisionStormSession(StormSession):
         """What `evaluate` returns, without notes."""
         query = self.query(operator)
         question = self._question(operator, query, tuple(self._mask(operand, holds) for operand in query.operands))
-        assert question is not None  # noqa: S101 - only bounds on rewards can be impossible
-        if self.exact:
+        if question is None:
+            answer = self._constant(0)
+        elif self.exact:
             answer = self._exactly(query, question)
         else:
             answer = self._roughly(query, question, self._choice(query, operator, holds))
@@ -134,6 +160,9 @@ class DecisionStormSession(StormSession):
         eps = float(np.finfo(np.float64).eps)
         n = self.process.n_states
         widest = int(np.diff(self.process.transitions.indptr).max())
+        if query.collected:  # one equation a level, each with an error of its own
+            levels = whole_bounds(self._spent, n, query.collected).levels
+            return SolverChoice(solver="sound", relative_error=SOUND_ERROR * levels)
         if query.steps is not None:
             return SolverChoice(solver="policy-iteration", relative_error=4 * widest * eps * (1 + query.steps))
         if query.automaton or query.long_run or n > POLICY_ITERATION_STATES:
@@ -146,6 +175,20 @@ class DecisionStormSession(StormSession):
         steps = rounding_amplification(self.process.induced(scheduler), unbounded, holds)
         error = 4 * n * eps * (1 + steps) + 4 * widest * eps * query.delay
         return SolverChoice(solver="policy-iteration", relative_error=error)
+
+    def _spent(self, structure: ast.Structure) -> list[Fraction]:
+        """What each choice spends of a reward structure."""
+        name = structure_name(self.chain, structure)
+        if name is None:
+            return [Fraction(1)] * self.process.n_choices
+        held = self.process.rewards[name]
+        own = [Fraction(0)] * self.process.n_choices
+        if held.exact_action is not None:
+            own = held.exact_action.to_fractions()
+        elif held.action is not None:
+            own = [Fraction(value) for value in held.action.tolist()]
+        state = held.fractions(action=False)
+        return [state[i] + value for i, value in zip(self.process.state_of_choice.tolist(), own, strict=True)]
 
     def _may_underflow(self, query: StormQuery) -> bool:
         steps = max(query.steps or 0, query.delay)

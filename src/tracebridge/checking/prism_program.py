@@ -19,7 +19,7 @@ from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.checking.prism_definitions import evaluate_constants, evaluate_formulas, read_definitions
 from tracebridge.checking.storm_process import TIME_LIMIT
 from tracebridge.checking.storm_worker import protocol
-from tracebridge.errors import ModelError
+from tracebridge.errors import Location, ModelError, Problem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,6 +112,14 @@ def build_prism_program(
     if isinstance(reply, protocol.Explored):
         return sound_program(reply)
     assert isinstance(reply, protocol.Failure)  # noqa: S101 - the worker pairs replies with requests
+    if "interval updates" in reply.message:
+        raise ModelError(
+            Problem(
+                location=Location(),
+                message="this is an interval model: its probabilities lie between bounds, and only numbers are read",
+                hint="check --robust LEVEL on the fitted chain.json bounds every property over such intervals",
+            )
+        )
     error = ModelError(f"Storm cannot build this PRISM program: {reply.message}")
     if exact:  # perhaps rationals cannot express it, such as pow(0.5, 0.5); else the first message is the better one
         floating = explore(exact=False, check_sums=False)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from math import isinf
+from math import inf, isinf
 from typing import TYPE_CHECKING, Any, Literal
+
+from tracebridge.html_table import html_table
 
 if TYPE_CHECKING:
     from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
@@ -142,6 +144,12 @@ class CheckResult:
         name = self.property.name or self.property.text
         return f"<CheckResult of {self.engine}: {name}: {self.verdict or 'answered'}{value}>"
 
+    def _repr_html_(self) -> str:
+        ends = (None, None, None) if self.value is None else (self.value.value, self.value.lower, self.value.upper)
+        row = (self.property.name, self.property.text, self.engine, self.verdict or "answered", *ends, self.reason)
+        heads = ("property", "formula", "engine", "verdict", "value", "lower bound", "upper bound", "reason")
+        return html_table(heads, [row])
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON document; rationals as ``"num/den"``, infinity as ``"Infinity"``."""
         document = {
@@ -189,6 +197,35 @@ def number_to_json(value: float | Fraction) -> float | str:
     if isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value + 0.0  # takes the sign from -0.0
+
+
+def number_from_json(value: float | str) -> float | Fraction:
+    """What `number_to_json` wrote.
+
+    Raises:
+        ValueError: a text that is no such number.
+    """
+    if not isinstance(value, str) or value in {"NaN", "Infinity", "-Infinity"}:
+        return float(value)
+    top, slash, bottom = value.partition("/")
+    return Fraction(_integer(top), _integer(bottom) if slash else 1)
+
+
+def _integer(text: str) -> int:
+    """An integer of any number of digits; see `_digits`."""
+    if len(text) < 4_000:
+        return int(text)
+    from flint import fmpz
+
+    return int(fmpz(text))
+
+
+def nearest_double(value: float | Fraction) -> float:
+    """A number as a double; a rational beyond the largest one is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def _digits(value: int) -> str:

@@ -113,7 +113,12 @@ class StormSession:
         """
         text = f"Storm is asked {format_formula(quantile.operator)} with one bound after the other"
         self.notes.append(Note(kind="formulation", text=text))
-        vector, start = quantiles(self.chain, quantile, lambda operator: self.value(operator, holds), weights)
+        vector, start = quantiles(
+            quantile,
+            lambda operator: self.value(operator, holds),
+            weights,
+            self._spent,
+        )
         return (vector, start) if self.exact else (vector.to_float(), start)
 
     def value(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:
@@ -168,7 +173,7 @@ class StormSession:
             if (query.conditional or query.automaton) and not sent:
                 sent.append(self._nothing())
             return _Question(query.formula, masks, tuple(sent), conditional=query.conditional)
-        bounds = whole_bounds(self.chain, query.collected)
+        bounds = whole_bounds(self._spent, self.chain.n_states, query.collected)
         if bounds.impossible:
             return None
         if isinstance(operator, ast.Reward) and bounds.rewards and self._earns_at_no_cost(operator, bounds):
@@ -275,6 +280,10 @@ class StormSession:
         if self.exact:
             return [protocol.pack_rational(value) for value in values]
         return np.array([float(value) for value in values], dtype="<f8").tobytes()
+
+    def _spent(self, structure: ast.Structure) -> list[Fraction]:
+        """What a step from each state spends of a reward structure."""
+        return step_rewards(self.chain, structure)
 
     def _earns_at_no_cost(self, operator: ast.Reward, bounds: WholeBounds) -> bool:
         """Whether some run ends up earning the reward of the operator and no more of those that are bounded."""

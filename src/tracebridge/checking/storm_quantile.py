@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.checking.storm_rewards import common_unit, step_rewards
+from tracebridge.checking.storm_rewards import common_unit
 from tracebridge.checking.storm_steps import constant_number
 from tracebridge.closedform import directed
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
@@ -24,7 +24,7 @@ from tracebridge.pctl import ast
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.checking.storm_rewards import Spent
 
 Ask = Callable[[ast.Operator], EnclosureVector]
 
@@ -39,17 +39,20 @@ _OPPOSITE: dict[ast.Comparison, ast.Comparison] = {"<": ">=", "<=": ">", ">": "<
 
 
 def quantiles(
-    chain: MarkovChain, asked: ast.Quantile, ask: Ask, weights: Sequence[Fraction]
+    asked: ast.Quantile, ask: Ask, weights: Sequence[Fraction], spent: Spent, *, attains_at_once: bool = True
 ) -> tuple[EnclosureVector, Enclosure]:
     """The quantile in every state and that of the mean.
 
     Args:
         ask: the value of an operator in every state. weights: of the mean, shape (n,).
+        spent: what each step from a state, or each choice, spends of a reward structure.
+        attains_at_once: whether values that come to be their limit do so within as many steps as there are states, as
+            those of chains and of maxima do. Those of minima may take any number.
 
     Raises:
         UnsupportedError: not one variable that is the only bound, or no end of the search.
     """
-    search = _Search(chain, asked, ask, weights)
+    search = _Search(asked, ask, weights, spent, attains_at_once=attains_at_once)
     lower, upper = search.crossings()
     found = [search.quantile(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True)]
     return EnclosureVector.from_enclosures(found[:-1]), found[-1]
@@ -141,7 +144,9 @@ def _with_path(operator: ast.Probability | ast.Reward, path: ast.PathFormula | a
 class _Search:
     """The first count of units, per state and at the start, at which the values have crossed the threshold."""
 
-    def __init__(self, chain: MarkovChain, asked: ast.Quantile, ask: Ask, weights: Sequence[Fraction]) -> None:
+    def __init__(
+        self, asked: ast.Quantile, ask: Ask, weights: Sequence[Fraction], spent: Spent, *, attains_at_once: bool
+    ) -> None:
         self._variable = _Variable.of(asked)
         self._ask = ask
         on_steps = isinstance(self._variable.structure, ast.OnePerStep)
@@ -150,15 +155,15 @@ class _Search:
         if threshold is None:
             raise PropertyError("a quantile needs a threshold, such as P>=0.9")
         self._threshold = constant_number(threshold.value)
-        earned = step_rewards(chain, self._variable.structure)
+        earned, n = spent(self._variable.structure), len(weights)
         self._unit = common_unit(earned) or Fraction(1)
-        self._last = chain.n_states * int(max(earned) / self._unit)  # the most that n steps can cost
+        self._last = n * int(max(earned) / self._unit)  # the most that n steps can cost
+        self._attains_at_once = attains_at_once
         self._support = [i for i, weight in enumerate(weights) if weight > 0]
         self._weights = [weights[i] for i in self._support]
         rising = self._variable.rising
         self._satisfied_beyond = (threshold.comparison in {">", ">="}) == rising
         self._crossed = threshold.comparison if self._satisfied_beyond else _OPPOSITE[threshold.comparison]
-        n = chain.n_states
         self._low = np.zeros(n + 1)  # the crossing is at this count or later
         self._high = np.full(n + 1, np.inf)  # and at this one or earlier
         self._doubtful = np.zeros(n + 1, dtype=np.bool_)  # a count in between, of which nothing can be said
@@ -192,7 +197,11 @@ class _Search:
             # A limit that differs from the value for so large a bound is never reached: a run that still matters then
             # has cost something in one state twice, and may do so any number of times.
             self._try(self._last)
-            self._low[at_threshold & (self._low == self._last + 1)] = np.inf
+            unreached = at_threshold & (self._low == self._last + 1)
+            may_be_beyond = self._compare(values, strictly)[1]
+            decided = unreached & ~may_be_beyond & self._attains_at_once
+            self._low[decided] = np.inf
+            self._doubtful |= unreached & ~decided
 
     def quantile(self, low: float, high: float) -> Enclosure:
         """The quantile for a crossing between two counts."""

@@ -12,10 +12,12 @@ from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.checking.storm_formulation import CollectedBound
+
+    Spent = Callable[[ast.Structure], Sequence[Fraction]]
 
 #: Storm follows every amount below the bounds through every state; it is not asked for more pairs than this.
 MAX_UNFOLDED = 20_000_000
@@ -27,11 +29,12 @@ class WholeBounds:
 
     Attributes:
         rewards: what each state earns, one list a bound that is left. bounds: ``>=3``, ``<=5``, of the same lists.
-        impossible: no run keeps them; then nothing else matters.
+        levels: how many combinations of amounts Storm follows. impossible: no run keeps them, and nothing else matters.
     """
 
     rewards: tuple[tuple[int, ...], ...] = ()
     bounds: tuple[tuple[str, ...], ...] = ()
+    levels: int = 1
     impossible: bool = False
 
 
@@ -67,16 +70,19 @@ def step_rewards(chain: MarkovChain, structure: ast.Structure) -> list[Fraction]
     return [Fraction(1)] * chain.n_states if name is None else chain.rewards[name].fractions(action=True)
 
 
-def whole_bounds(chain: MarkovChain, collected: Sequence[CollectedBound]) -> WholeBounds:
+def whole_bounds(spent: Spent, n_states: int, collected: Sequence[CollectedBound]) -> WholeBounds:
     """The bounds in whole numbers; those that every run keeps are left out.
+
+    Args:
+        spent: what each step from a state, or each choice of a decision process, spends of a structure.
 
     Raises:
         PropertyError: an unknown reward structure, or a bound that is no number. UnsupportedError: too much for Storm.
     """
     rewards, bounds = [], []
-    size = chain.n_states
+    levels = 1
     for item in collected:
-        earned = step_rewards(chain, item.structure)
+        earned = spent(item.structure)
         unit = common_unit(earned)
         whole = [int(value / unit) for value in earned] if unit else [0] * len(earned)
         texts, largest = [], 0
@@ -96,12 +102,12 @@ def whole_bounds(chain: MarkovChain, collected: Sequence[CollectedBound]) -> Who
                 texts.append(f"<={most}")
                 largest = max(largest, most)
         if texts:
-            size *= largest + 1
+            levels *= largest + 1
             rewards.append(tuple([min(value, largest + 1) for value in whole]))  # more makes no difference
             bounds.append(tuple(texts))
-    if size > MAX_UNFOLDED:
+    if (size := n_states * levels) > MAX_UNFOLDED:
         raise UnsupportedError(f"Storm would have to follow {size:,} pairs of a state and an amount of reward")
-    return WholeBounds(tuple(rewards), tuple(bounds))
+    return WholeBounds(tuple(rewards), tuple(bounds), levels)
 
 
 def common_unit(earned: Sequence[Fraction]) -> Fraction:

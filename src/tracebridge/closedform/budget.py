@@ -19,7 +19,7 @@ from tracebridge.closedform.expected_reward import reward_structure
 from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,7 +39,8 @@ class Budget:
     """One bound: ``first <= spent <= last`` in units of ``unit``; ``last`` of None is no end.
 
     Attributes:
-        cost: units that leaving a state spends, shape (n,), int64.
+        cost: units that leaving a state spends, shape (n,), int64; of a decision process, that a choice spends, shape
+            (m,).
     """
 
     cost: NDArray[np.int64]
@@ -77,12 +78,32 @@ def budgets(
         PropertyError: for bounds that are no numbers or negative, and unknown reward structures.
         UnsupportedError: for bounds of 2^62 units and more.
     """
+    return budgets_of(
+        chain.n_states,
+        lambda structure: reward_structure(chain, structure, span).fractions(action=True),
+        bound,
+        reward_bounds,
+    )
+
+
+def budgets_of(
+    size: int,
+    amounts: Callable[[str | None], Sequence[Fraction]],
+    bound: StepBound | None,
+    reward_bounds: Sequence[RewardBound],
+) -> list[Budget]:
+    """As `budgets`, for so many rows: states of a chain, or choices of a decision process.
+
+    Args:
+        amounts: what taking each row spends of a reward structure.
+    """
     found = []
     if bound is not None:
         window = step_window(bound)
-        found.append(step_budget(chain, window.first, window.last))
+        cost = np.ones(size, dtype=np.int64)
+        found.append(Budget(cost=cost, unit=Fraction(1), first=window.first, last=window.last))
     for reward_bound in reward_bounds:
-        unit, cost = reward_units(chain, reward_bound.structure, span)
+        unit, cost = units_of(amounts(reward_bound.structure))
         ends = reward_bound.bound
         first, last = 0, None
         if ends.lower is not None:
@@ -105,18 +126,26 @@ def step_budget(chain: MarkovChain, first: int, last: int | None) -> Budget:
 def reward_units(
     chain: MarkovChain, structure: str | None, span: Span | None = None
 ) -> tuple[Fraction, NDArray[np.int64]]:
-    """The unit of a reward structure, and what leaving each state spends in it, shape (n,).
-
-    An amount beyond 2^62 units counts as that, more than any unfolding can afford.
+    """The unit of a reward structure, and what leaving each state spends in it, shape (n,); see `units_of`.
 
     Raises:
         PropertyError: for an unknown reward structure.
         UnsupportedError: if the common denominator of the amounts is huge.
     """
-    amounts = reward_structure(chain, structure, span).fractions(action=True)
+    return units_of(reward_structure(chain, structure, span).fractions(action=True))
+
+
+def units_of(amounts: Sequence[Fraction]) -> tuple[Fraction, NDArray[np.int64]]:
+    """The largest number of which all amounts are multiples, and these in it, int64.
+
+    An amount beyond 2^62 units counts as that, more than any unfolding can afford.
+
+    Raises:
+        UnsupportedError: if the common denominator of the amounts is huge.
+    """
     positive = [x for x in amounts if x > 0]
     if not positive:
-        return Fraction(1), np.zeros(chain.n_states, dtype=np.int64)
+        return Fraction(1), np.zeros(len(amounts), dtype=np.int64)
     bottom = 1
     for denominator in {x.denominator for x in positive}:
         bottom = lcm(bottom, denominator)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from tracebridge.closedform.absorbing_system import (
 )
 from tracebridge.closedform.entries import Array, Entries
 from tracebridge.errors import UnsupportedError
+from tracebridge.html_table import html_table
 
 #: N has m^2 entries: above this many transient states it is not formed in doubles (a gigabyte).
 N_LIMIT = 11_000
@@ -67,9 +67,8 @@ class StateValues:
         return {"values": {state: plain(value) for state, value in pairs}, "overall": plain(self.overall)}
 
     def _repr_html_(self) -> str:
-        pairs = [*list(zip(self.states, self.values.tolist(), strict=True))[:50], ("from the start", self.overall)]
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(format(value))}</td></tr>" for name, value in pairs)
-        return f"<table><tr><th>state</th><th>value</th></tr>{rows}</table>"
+        pairs = [("from the start", self.overall), *zip(self.states, self.values.tolist(), strict=True)]
+        return html_table(("state", "value"), pairs, noun="states")
 
 
 # ---------------------------------------------------------------- visits

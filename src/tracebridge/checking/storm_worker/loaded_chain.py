@@ -34,6 +34,10 @@ class LoadedChain:
         rewards: StormRewards = {f"r{i}": decode_rewards(reward, self.n) for i, reward in enumerate(request.rewards)}
         self.model = build_model(self.indptr, self.indices, self.values, self.initial, rewards, exact=self.exact)
 
+    def reward_size(self, *, bounded: bool) -> int:  # noqa: ARG002 - that of a decision process depends on it
+        """How many numbers a reward has that is sent with a question."""
+        return self.n + 1
+
     def leaving(self, mask: NDArray[np.bool_], state_rewards: list[list[Any]], *, halting: bool) -> Any:
         """A model with one more state, to which those in the mask move, and the state rewards ``v0``, ``v1``, ...
 

@@ -9,7 +9,7 @@ from stormpy import Rational
 from stormpy.datastructures import BitVector, SparseMatrixBuilder
 from stormpy.models import SparseMdp, SparseModelComponents, SparseRewardModel, StateLabeling
 
-from .number_codec import StormRewards, decode, decode_indices, one
+from .number_codec import StormRewards, decode, decode_indices, one, zero
 from .protocol import LoadModel, WorkerError, unpack_mask
 
 if TYPE_CHECKING:
@@ -43,14 +43,18 @@ class LoadedProcess:
         }
         self.model = _build(self.groups, self.indptr, self.indices, self.values, self.initial, rewards, self.exact)
 
+    def reward_size(self, *, bounded: bool) -> int:
+        """How many numbers a reward has that is sent with a question: one a state and one, or one a choice and one."""
+        return len(self.indptr) if bounded else self.n + 1
+
     def leaving(self, mask: NDArray[np.bool_], state_rewards: list[list[Any]], *, halting: bool) -> Any:
         """A model with one more state, to which those in the mask move, and the state rewards ``v0``, ``v1``, ...
 
         Args:
-            mask: shape (n,). state_rewards: n + 1 numbers each. halting: is for chains alone.
+            mask: shape (n,). state_rewards: n + 1 numbers each. halting: they are m + 1 instead, see `_spending`.
         """
         if halting:
-            raise WorkerError("protocol", "bounds on rewards are not answered for a decision process")
+            return self._spending(mask, state_rewards)
         owner = np.repeat(np.arange(self.n), np.diff(self.groups))
         first = np.zeros(len(owner), dtype=np.bool_)
         first[self.groups[:-1]] = True
@@ -69,6 +73,34 @@ class LoadedProcess:
         groups = np.concatenate([[0], np.cumsum(np.append(sizes, 1))])
         rewards: StormRewards = {f"v{i}": (reward, None) for i, reward in enumerate(state_rewards)}
         return _build(groups, indptr, targets, values, np.append(self.initial, False), rewards, self.exact)
+
+    def _spending(self, mask: NDArray[np.bool_], rewards: list[list[Any]]) -> Any:
+        """A model whose choices lead to a state each, which earns its reward and goes where the choice did.
+
+        All states are initial, those in the mask move to the last one, and m + 1 rewards are those of the choices and
+        of the last state.
+        """
+        n, m = self.n, len(self.indptr) - 1
+        last = n + m
+        sizes = np.where(mask, 1, np.diff(self.groups))
+        kept = np.repeat(~mask, np.diff(self.groups))
+        chosen = np.full(int(sizes.sum()), last, dtype=np.int64)
+        chosen[np.repeat(~mask, sizes)] = n + np.flatnonzero(kept)
+        groups = np.concatenate([[0], np.cumsum(np.concatenate([sizes, np.ones(m + 1, dtype=np.int64)]))])
+        lengths = np.concatenate([np.ones(len(chosen), dtype=np.int64), np.diff(self.indptr), [1]])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        certain = one(exact=self.exact)
+        nothing = zero(exact=self.exact)
+        earned: StormRewards = {f"v{i}": ([nothing] * n + reward, None) for i, reward in enumerate(rewards)}
+        return _build(
+            groups,
+            indptr,
+            np.concatenate([chosen, self.indices, [last]]),
+            [certain] * len(chosen) + list(self.values) + [certain],
+            np.ones(last + 1, dtype=np.bool_),
+            earned,
+            self.exact,
+        )
 
 
 def _build(

@@ -66,7 +66,8 @@ class Evaluate(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
 
     ``bounded`` says that the formula bounds these rewards. Such formulas Storm checks in initial states only, and gets
     wrong or crashes on (2.0.0) where too few states earn nothing: all states are made initial, and each moves on
-    through a copy of itself that earns nothing and has no label.
+    through a copy of itself that earns nothing and has no label. Of a decision process such rewards are those of its m
+    choices and of the extra state: each choice leads to a state of its own that earns its reward.
 
     ``conditional`` says that the formula has the condition ``F "a1"``, which must be possible in the initial states,
     and lets Storm crash (2.0.0) where nothing leads to the last state in which it is: the extra state is the initial

@@ -83,7 +83,8 @@ class Server:
             mask = (
                 np.zeros(chain.n, dtype=np.bool_) if request.leaving is None else unpack_mask(request.leaving, chain.n)
             )
-            rewards = [decode(reward, chain.n + 1) for reward in request.rewards]
+            size = chain.reward_size(bounded=request.bounded)
+            rewards = [decode(reward, size) for reward in request.rewards]
             model = chain.leaving(mask, rewards, halting=request.bounded)
         if len(request.labels) > MAX_LABELS:
             raise WorkerError("protocol", f"{len(request.labels)} labels where {MAX_LABELS} are allowed")

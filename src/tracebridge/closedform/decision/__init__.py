@@ -10,5 +10,14 @@ from tracebridge.closedform.decision.float_optimiser import FloatOptimiser
 from tracebridge.closedform.decision.operators import OptimalValues, optimal_values
 from tracebridge.closedform.decision.optimiser import Optimiser
 from tracebridge.closedform.decision.optimum import optimum_of
+from tracebridge.closedform.decision.quantile import optimal_quantile
 
-__all__ = ["ExactOptimiser", "FloatOptimiser", "OptimalValues", "Optimiser", "optimal_values", "optimum_of"]
+__all__ = [
+    "ExactOptimiser",
+    "FloatOptimiser",
+    "OptimalValues",
+    "Optimiser",
+    "optimal_quantile",
+    "optimal_values",
+    "optimum_of",
+]

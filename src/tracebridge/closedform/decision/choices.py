@@ -74,6 +74,11 @@ class Choices:
         same = components[self._owner_of_entry] == components[self.pattern.indices]
         return (components[self.owner] >= 0) & np.logical_and.reduceat(same, self.pattern.indptr[:-1])
 
+    def returning(self, components: Indices) -> Mask:
+        """The choices some of whose successors are in the component of their state, shape (m,)."""
+        same = components[self._owner_of_entry] == components[self.pattern.indices]
+        return np.logical_or.reduceat(same, self.pattern.indptr[:-1])
+
     def having(self, choices: Mask) -> Mask:
         """The states that have some of these choices, shape (n,)."""
         return np.logical_or.reduceat(choices, self.starts[:-1])
@@ -117,11 +122,13 @@ class Choices:
         """Where the least probability of ``open_ U goal`` is one, shape (n,)."""
         return ~reaching(self.edges(), self.avoidable(open_, goal), through=open_ & ~goal)
 
-    def attainable(self, open_: Mask, goal: Mask) -> Mask:
-        """Where the greatest probability of ``open_ U goal`` is one, shape (n,)."""
+    def attainable(self, open_: Mask, goal: Mask, allowed: Mask | None = None) -> Mask:
+        """Where the greatest probability of ``open_ U goal`` is one, of all choices or the allowed ones, shape (n,)."""
         inside = self.possible(open_, goal)
         while True:
             safe = self.staying_in(inside)
+            if allowed is not None:
+                safe &= allowed
             found = reaching(self.edges(safe), goal, through=open_ & inside & self.having(safe))
             if np.array_equal(found, inside):
                 return inside

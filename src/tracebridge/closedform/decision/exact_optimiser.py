@@ -49,6 +49,10 @@ class ExactOptimiser:
         self.choices = Choices(starts=process.choice_starts, pattern=process.transitions)
         self._matrix = process.exact_transitions()
 
+    def over(self, process: DecisionProcess) -> ExactOptimiser:
+        """The same for another process."""
+        return ExactOptimiser(process)
+
     def arithmetic(self, chain: MarkovChain) -> Arithmetic:
         """Rationals for a chain."""
         return ExactArithmetic(chain)

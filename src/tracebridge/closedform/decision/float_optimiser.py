@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ from tracebridge.closedform.stochastic_step import StochasticStep
 from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from tracebridge.chain.decision import DecisionProcess
@@ -74,6 +77,10 @@ class FloatOptimiser:
         """The rows in doubles; an entry is off by two roundings at most."""
         return distributions(self.process.transitions, rounded=self.process.rationals is not None)
 
+    def over(self, process: DecisionProcess) -> FloatOptimiser:
+        """The same for another process."""
+        return FloatOptimiser(process, rational_states=self._rational_states, iterated_states=self._iterated_states)
+
     def arithmetic(self, chain: MarkovChain) -> Arithmetic:
         """Doubles for a chain."""
         return FloatArithmetic(chain)
@@ -96,21 +103,50 @@ class FloatOptimiser:
         Raises:
             UnsupportedError: if it would be too much work.
         """
+        x = np.stack([start.value, start.lower, start.upper], axis=1)
+        for _ in islice(self._stepped(x, active, maximise, gains, cut=False), steps):  # which changes x
+            pass
+        return _enclosures(x)
+
+    def iterates(
+        self,
+        start: EnclosureVector,
+        active: Mask,
+        *,
+        maximise: bool,
+        gains: list[Fraction] | None = None,
+        cut: bool = False,
+    ) -> Iterator[EnclosureVector]:
+        """What `iterate` gives after 0, 1, 2, ... steps, up to that from which on nothing changes any more.
+
+        Raises:
+            UnsupportedError: when it has become too much work; with ``cut`` they end there instead.
+        """
+        yield start
+        x = np.stack([start.value, start.lower, start.upper], axis=1)
+        for stepped in self._stepped(x, active, maximise, gains, cut=cut):
+            yield _enclosures(stepped)
+
+    def _stepped(
+        self, x: NDArray[np.float64], active: Mask, maximise: bool, gains: list[Fraction] | None, *, cut: bool
+    ) -> Iterator[NDArray[np.float64]]:
+        """Value, lower and upper bound after 1, 2, ... steps, shape (n, 3): the same array, changed each time."""
         rows = np.flatnonzero(active[self.process.state_of_choice])
-        if not steps or not len(rows):
-            return start
+        if not len(rows):
+            return
         product = StochasticStep(self._matrix, rows, None if gains is None else self.vector(gains))
         first = first_choices(self.process, active)
         optimum = np.maximum if maximise else np.minimum
-        x = np.stack([start.value, start.lower, start.upper], axis=1)
-        for done in range(steps):
-            if done * (product.work + _WORK_OF_A_STEP) > MAX_WORK:
-                raise UnsupportedError(f"{steps} steps of a process of {len(rows)} choices are too many")
+        for done in count(1):
             new = optimum.reduceat(product.apply(x), first, axis=0)
             if np.array_equal(new, x[active]):
-                break
+                return
             x[active] = new
-        return EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())
+            yield x
+            if done * (product.work + _WORK_OF_A_STEP) > MAX_WORK:
+                if cut:
+                    return
+                raise UnsupportedError(f"more than {done} steps of a process of {len(rows)} choices are too many")
 
     def solve(self, equation: OptimalityEquation) -> tuple[EnclosureVector, Indices]:
         """Small equations in rationals, large ones by value iteration, others from a policy (`solve_bellman`).
@@ -182,3 +218,8 @@ class FloatOptimiser:
             ranking=np.concatenate([stay, 1 + chosen @ stay]),
             every_choice_leaves=equation.every_choice_leaves,
         )
+
+
+def _enclosures(x: NDArray[np.float64]) -> EnclosureVector:
+    """A copy of the columns value, lower and upper bound."""
+    return EnclosureVector.from_bounds(x[:, 0].copy(), x[:, 1].copy(), x[:, 2].copy())

@@ -19,33 +19,42 @@ import numpy as np
 
 from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
+from tracebridge.closedform.budget import budgets_of
+from tracebridge.closedform.decision.choice_rewards import choice_gains, process_reward
 from tracebridge.closedform.decision.equation import OptimalityEquation
 from tracebridge.closedform.decision.optimum import optimum_of
+from tracebridge.closedform.decision.unfolding import COLLECTED, GOAL, OPEN, unfolded
 from tracebridge.closedform.enclosure import EnclosureVector
-from tracebridge.closedform.expected_reward import infinite_where, reward_structure
+from tracebridge.closedform.expected_reward import infinite_where
 from tracebridge.closedform.modelcheck import evaluate_operator
 from tracebridge.closedform.until import BoundedPath, until_form
 from tracebridge.errors import EngineError, PropertyError, UnsupportedError
 from tracebridge.pctl.ast import (
     CumulativeReward,
     InstantaneousReward,
+    Label,
     Next,
     Probability,
     Quantified,
     ReachReward,
     Reward,
+    StepBound,
+    Until,
     is_pctl,
     state_operand,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import RewardStructure
     from tracebridge.closedform.bounds import StepWindow
+    from tracebridge.closedform.budget import Budget
     from tracebridge.closedform.decision.optimiser import Optimiser
+    from tracebridge.closedform.decision.unfolding import UnfoldedProcess
     from tracebridge.closedform.until import Holds, UntilForm
-    from tracebridge.pctl.ast import Operator, PathFormula
+    from tracebridge.pctl.ast import Formula, Operator, Optimum, PathFormula, RewardBound, Span
 
     Mask = NDArray[np.bool_]
     Indices = NDArray[np.int64]
@@ -77,8 +86,8 @@ def optimal_values(optimiser: Optimiser, operator: Operator, holds: Holds) -> Op
     Raises:
         PropertyError: for an operator that does not say which optimum is meant (see `optimum_of`), a bound that is no
             number of its kind, and an unknown reward structure.
-        UnsupportedError: for other operators than ``P`` of a PCTL path and ``R`` of ``F``, ``C``, ``C<=k`` and ``I=k``,
-            and if it would be too much work.
+        UnsupportedError: for other operators than ``P`` of a PCTL path and ``R`` of ``F``, ``C`` and ``I=k``, and if
+            it would be too much work.
         EngineError: the chain under the optimal scheduler has another value.
     """
     process = optimiser.process
@@ -118,6 +127,7 @@ def _confirmed(
         lower = np.maximum(lower, attained.lower)
     else:
         upper = np.minimum(upper, attained.upper)
+    lower, upper = lower + 0.0, upper + 0.0  # no -0
     return OptimalValues(values=EnclosureVector.from_bounds(values.value, lower, upper), scheduler=found.scheduler)
 
 
@@ -139,11 +149,15 @@ class _Evaluation:
         if isinstance(path, Next):
             start = self.optimiser.vector(holds(state_operand(path.operand)))
             return OptimalValues(values=self.optimiser.iterate(start, 1, self.everywhere, maximise=maximise))
-        if not isinstance(path, BoundedPath) or path.reward_bounds:
-            raise UnsupportedError("of a decision process bounds on rewards are not evaluated")
+        assert isinstance(path, BoundedPath)  # noqa: S101 - the other paths of PCTL
         form = until_form(path, holds, self.process.n_states)
         # Whoever makes the complement likely makes the path unlikely.
-        found = self._until(form, step_window(path.bound), maximise=maximise != form.complemented)
+        maximise = maximise != form.complemented
+        if path.reward_bounds:
+            dimensions = self._budgets(path.bound, path.reward_bounds, path.span)
+            found = self._until_within(form, dimensions, maximise=maximise)
+        else:
+            found = self._until(form, step_window(path.bound), maximise=maximise)
         if not form.complemented:
             return found
         return OptimalValues(values=self._complement(found.values), scheduler=found.scheduler)
@@ -172,6 +186,40 @@ class _Evaluation:
         started = EnclosureVector.where(left, one_earlier, nothing)
         return OptimalValues(values=self.optimiser.iterate(started, window.first - 1, left, maximise=maximise))
 
+    def _budgets(
+        self, bound: StepBound | None, reward_bounds: Sequence[RewardBound], span: Span | None
+    ) -> list[Budget]:
+        """The bounds of an operator, with what each choice spends."""
+
+        def amounts(structure: str | None) -> list[Fraction]:
+            return choice_gains(self.process, process_reward(self.process, structure, span))
+
+        return budgets_of(self.process.n_choices, amounts, bound, reward_bounds)
+
+    def _until_within(self, form: UntilForm, dimensions: list[Budget], *, maximise: bool) -> OptimalValues:
+        """The optimal probability of ``left U right`` with all bounds satisfied where ``right`` holds."""
+        if any(budget.empty for budget in dimensions):
+            return OptimalValues(values=self.optimiser.vector(~self.everywhere))
+        wide = unfolded(self.process, dimensions, left=form.left, right=form.right)
+        return self._unfolded(wide, Probability(Until(Label(OPEN), Label(GOAL)), optimum=_optimum(maximise)))
+
+    def _collected_within(self, gains: list[Fraction], dimensions: list[Budget], *, maximise: bool) -> OptimalValues:
+        """The optimal reward of the steps that no budget is exceeded by."""
+        if any(budget.empty for budget in dimensions):
+            return OptimalValues(values=self.optimiser.vector(~self.everywhere))
+        wide = unfolded(self.process, dimensions, left=self.everywhere, right=~self.everywhere, gains=gains)
+        return self._unfolded(wide, Reward(CumulativeReward(None), structure=COLLECTED, optimum=_optimum(maximise)))
+
+    def _unfolded(self, wide: UnfoldedProcess, operator: Operator) -> OptimalValues:
+        """An operator of the unfolded process, in the states of this one; what is best there depends on the budget."""
+
+        def holds(operand: Formula) -> Mask:
+            assert isinstance(operand, Label)  # noqa: S101 - one of its own
+            return wide.process.label(operand.name)
+
+        found = optimal_values(self.optimiser.over(wide.process), operator, holds)
+        return OptimalValues(values=found.values.take(wide.whole))
+
     def _unbounded_until(self, open_: Mask, goal: Mask, *, maximise: bool) -> OptimalValues:
         choices = self.choices
         if maximise:
@@ -195,46 +243,31 @@ class _Evaluation:
 
     def reward(self, operator: Reward, holds: Holds, *, maximise: bool) -> OptimalValues:
         """``R`` of ``F``, ``C``, ``C<=k`` and ``I=k``."""
-        structure = self._structure(operator)
+        structure = process_reward(self.process, operator.structure, operator.span)
         path = operator.path
         match path:
             case ReachReward():
-                return self._reward_until(self._gains(structure), holds(path.operand), maximise=maximise)
+                return self._reward_until(choice_gains(self.process, structure), holds(path.operand), maximise=maximise)
             case CumulativeReward(discount=None, reward_bounds=()):
                 if path.bound is None:
-                    return self._total_reward(self._gains(structure), maximise=maximise)
+                    return self._total_reward(choice_gains(self.process, structure), maximise=maximise)
                 steps = number_of_steps(path.bound) - path.strict
                 if steps < 0:
                     raise PropertyError(problem_at("C<0 collects nothing", "the first bound is C<=0", path.span))
                 nothing = self.optimiser.vector(~self.everywhere)
-                gains = self._gains(structure)
+                gains = choice_gains(self.process, structure)
                 return OptimalValues(
                     values=self.optimiser.iterate(nothing, steps, self.everywhere, maximise=maximise, gains=gains)
                 )
+            case CumulativeReward(discount=None):
+                steps_bound = None if path.bound is None else StepBound(upper=path.bound, upper_strict=path.strict)
+                dimensions = self._budgets(steps_bound, path.reward_bounds, path.span)
+                return self._collected_within(choice_gains(self.process, structure), dimensions, maximise=maximise)
             case InstantaneousReward():
                 start = self.optimiser.vector(structure.fractions(action=False))
                 steps = number_of_steps(path.time)
                 return OptimalValues(values=self.optimiser.iterate(start, steps, self.everywhere, maximise=maximise))
-        raise UnsupportedError("of a decision process R takes F of a state formula, C, C<=k and I=k")
-
-    def _structure(self, operator: Reward) -> RewardStructure:
-        """The structure that is meant, with its action rewards, which the frame has not."""
-        found = reward_structure(self.process.frame, operator.structure, operator.span)
-        names = [name for name, held in self.process.frame.rewards.items() if held is found]
-        return self.process.rewards[names[0]] if names else found  # one for every step has no name
-
-    def _gains(self, structure: RewardStructure) -> list[Fraction]:
-        """What each choice earns: the reward of its state and its own."""
-        state = structure.fractions(action=False)
-        of_state = [state[i] for i in self.choices.owner.tolist()]
-        if structure.action is None:
-            return of_state
-        own = (
-            structure.exact_action.to_fractions()
-            if structure.exact_action is not None
-            else [Fraction(x) for x in structure.action.tolist()]
-        )
-        return [a + b for a, b in zip(of_state, own, strict=True)]
+        raise UnsupportedError("of a decision process R takes F of a state formula, C without a discount, and I=k")
 
     def _reward_until(self, gains: list[Fraction], target: Mask, *, maximise: bool) -> OptimalValues:
         """The optimal reward before the target; infinite where it is missed under some scheduler, or under all."""
@@ -321,3 +354,7 @@ class _Evaluation:
         found = np.flatnonzero(chosen)[::-1]
         first[self.choices.owner[found]] = found
         return first
+
+
+def _optimum(maximise: bool) -> Optimum:
+    return "max" if maximise else "min"

@@ -41,6 +41,9 @@ class Optimiser(Protocol):
     def exact(self) -> bool:
         """Whether vectors are rational."""
 
+    def over(self, process: DecisionProcess) -> Optimiser:
+        """The same for another process."""
+
     def arithmetic(self, chain: MarkovChain) -> Arithmetic:
         """The same arithmetic for a chain."""
 

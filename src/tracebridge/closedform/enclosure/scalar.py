@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tracebridge.html_table import html_table
+
 Real = Fraction | float
 
 
@@ -52,6 +54,9 @@ class Enclosure:
         if self.undefined:
             return math.nan
         return Fraction(0) if self.exact else self.upper - self.lower
+
+    def _repr_html_(self) -> str:
+        return html_table(("value", "lower bound", "upper bound"), [(self.value, self.lower, self.upper)])
 
     def __contains__(self, number: Real) -> bool:
         return bool(self.lower <= number <= self.upper)
