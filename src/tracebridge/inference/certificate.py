@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
 import msgspec
 
+from tracebridge.html_table import html_paragraph, html_table
 from tracebridge.inference.certificate_document import read_certificate
 from tracebridge.inference.localisation import Departure, StateShare
 from tracebridge.inference.published_rule import PaperProfile
@@ -211,6 +212,15 @@ class Certificate:
         if self.verdict == "accept":
             return None
         return "chain rejected" if self.verdict == "reject" else NOT_CERTIFIED
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record a statistic; see `StatisticResult`."""
+        return [{name.name: getattr(each, name.name) for name in fields(each)} for each in self.statistics]
+
+    def _repr_html_(self) -> str:
+        heads = ("statistic", "effect", "unit", "smallest effect that would be seen", "p")
+        rows = [(each.name, each.effect, each.unit, each.resolution, each.p) for each in self.statistics]
+        return html_paragraph(repr(self)[1:-1], self.reasons) + html_table(heads, rows, noun="statistics")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document ``certificate``."""

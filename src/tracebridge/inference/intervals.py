@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from tracebridge.checking.result import number_to_json
 from tracebridge.errors import UsageError
+from tracebridge.html_table import html_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,9 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
+
+    def _repr_html_(self) -> str:
+        return html_text(f"[{self.lower:.6g}, {self.upper:.6g}] ({100 * self.level:.6g} %, {self.method})")
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""

@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tracebridge.checking.result import Verdict, number_to_json
 from tracebridge.checking.run import require_fit, resolve_for
 from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.errors import EngineError, Location, Problem, PropertyError, UsageError
+from tracebridge.html_table import html_table
 from tracebridge.inference.batched_evaluation import TIE, PropertyDraws, evaluate_draws, one_by_one
 from tracebridge.inference.expanded.posterior import FitDraws, no_draws
 from tracebridge.inference.intervals import Interval, equal_tailed
@@ -100,8 +100,7 @@ class PropertyUncertainty:
         cells += ["" if self.interval is None else f"[{self.interval.lower:.4g}, {self.interval.upper:.4g}]"]
         cells += ["" if self.satisfied is None else f"{self.satisfied:.4g}"]
         heads = ["property", "formula", "verdict", "point", "mean", f"{self.level:.6g} interval", "P(satisfied | data)"]
-        row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        return f"<table><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr><tr>{row}</tr></table>"
+        return html_table(heads, [cells])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""

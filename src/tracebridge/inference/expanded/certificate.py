@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracebridge.html_table import html_paragraph
 from tracebridge.inference.certificate import CurveDeparture, ReferenceEffects, judged_by_resolution, p_text
 from tracebridge.inference.certificate_document import read_certificate
 from tracebridge.inference.expanded.scope import Scope
@@ -176,6 +177,10 @@ class ModelCertificate:
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{scope} {self.verdict(scope)} (p = {self[scope].p:.3g})" for scope in _SCOPES)
         return f"<ModelCertificate of {self.form}: {verdicts}, {sum(self.runs.values())} runs>"
+
+    def _repr_html_(self) -> str:
+        reasons = [f"{scope}: {reason}" for scope in _SCOPES for reason in self.reasons(scope)]
+        return html_paragraph(repr(self)[1:-1], reasons)
 
 
 _SCOPES: tuple[Scope, Scope] = ("timing", "path")

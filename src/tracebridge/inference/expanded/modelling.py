@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from tracebridge.chain.fit import fit_chain as fit_first_order
+from tracebridge.chain.fit_corpus import fit_chain as fit_first_order
 from tracebridge.errors import FitError, NothingToCheckError, UsageError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model
 from tracebridge.inference.expanded.fitting import fit_model

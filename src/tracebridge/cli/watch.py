@@ -1,0 +1,212 @@
+"""``tracebridge watch``: a stream of runs, its verdicts and its drift, as they change."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracebridge.cli.console import progress_line, say, write
+from tracebridge.cli.options import common, parse_constants, parse_pairs
+from tracebridge.errors import UsageError
+from tracebridge.traces.problems import counted
+
+if TYPE_CHECKING:
+    from tracebridge.watching import Event, Watcher
+
+_PROPERTY_SUFFIXES = frozenset({".props", ".pctl", ".csl"})
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  tracebridge watch runs/ reliability.props --baseline chain.json --forget 500\n"
+    "  tracebridge watch runs.jsonl my.props --once --state watch.json   (from cron)"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="STREAM... [PROPERTIES]", type=click.Path())
+@click.option(
+    "--baseline",
+    metavar="CHAIN",
+    help="A chain.json: its states and fitting options are used, and new runs are compared with its counts: alarms for "
+    "drift and for steps that it does not have.",
+)
+@click.option(
+    "--forget",
+    type=click.FloatRange(min=1),
+    metavar="RUNS",
+    help="Half-life: a run that so many runs came after counts half. Intervals are those of the effective number of "
+    "runs. [default: every run counts alike]",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    help="Largest probability that the drift alarm over all runs is ever false, however long the stream.",
+)
+@click.option(
+    "--run-length",
+    type=click.FloatRange(min=1),
+    default=10_000,
+    show_default=True,
+    metavar="RUNS",
+    help="Least mean number of runs between two false alarms of the drift alarm over recent runs.",
+)
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Check after so many further runs; without --forget, also not before there are one per cent more.",
+)
+@click.option(
+    "--certify-every",
+    type=click.IntRange(min=0),
+    default=1_000,
+    show_default=True,
+    metavar="RUNS",
+    help="Certify after so many further runs, and at the end with --once; 0 for never.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    metavar="RUNS",
+    help="A certificate is about the last runs, so many.",
+)
+@click.option("--once", is_flag=True, help="Read what is there, tell what changed, and exit with the worst verdict.")
+@click.option(
+    "--state",
+    "state",
+    metavar="FILE",
+    help="Go on from this file if it is there, and keep it up to date.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.01),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two looks.",
+)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Choice(["closed-form", "storm", "prism"]),
+    help="Check with this engine only; may be given more than once. [default: closed-form and storm]",
+)
+@click.option("--draws", type=click.IntRange(1, 1_000_000), default=4_000, show_default=True, help="Of the posterior.")
+@click.option("--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Constants of the property file.")
+@click.option("--format", "trace_format", metavar="NAME", help="Read every file as this format.")
+@click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN,...", help="Column names of flat files.")
+@common
+def watch(
+    paths: tuple[str, ...],
+    baseline: str | None,
+    forget: float | None,
+    alpha: float,
+    run_length: float,
+    every: int,
+    certify_every: int,
+    window: int,
+    once: bool,
+    state: str | None,
+    interval: float,
+    engines: tuple[str, ...],
+    draws: int,
+    constants: tuple[str, ...],
+    trace_format: str | None,
+    mapping: tuple[str, ...],
+    as_json: bool,
+    seed: int,
+) -> int:
+    """Follow trace files as they grow, and tell which verdicts change and whether runs drift from a baseline.
+
+    Native JSON Lines are read line by line as they are written; files of other formats are read once they are
+    complete. A folder is looked into for new files. Lines that are no run are reported and passed over. With --json
+    each event is one line of JSON; with --once the last line is the state of the stream.
+
+    A drift alarm says that runs changed: other tasks and other behaviour on the same tasks look alike. Its rates are
+    those of independent runs of a first-order chain.
+    """
+    from tracebridge.checking.run import DEFAULT_ENGINES
+    from tracebridge.watching import Watcher, WatchOptions
+
+    streams, properties = _told_apart(paths)
+    options = WatchOptions(
+        every=every,
+        forget=forget,
+        alpha=alpha,
+        run_length=run_length,
+        certify_every=certify_every,
+        window=window,
+        draws=draws,
+        engines=engines or DEFAULT_ENGINES,
+        seed=seed,
+        constants=parse_constants(constants),
+    )
+    reading = {"format": trace_format, "mapping": parse_pairs(mapping, "--map") or None}
+    watcher = Watcher(streams, properties, baseline=baseline, options=options, reading=reading)
+    if state is not None and Path(state).exists():
+        watcher.resume(state)
+    with progress_line() as progress:
+        while True:
+            runs, told = watcher.runs, False
+            for event in watcher.look(last=once, progress=progress):
+                _show(event, as_json=as_json)
+                told = True
+            if state is not None and (once or told or watcher.runs != runs):
+                watcher.save(state)
+            if once:
+                break
+            progress(_status_line(watcher))
+            time.sleep(interval)
+    if as_json:
+        _write_line({"event": "status", "run": watcher.runs, **watcher.status(), "exit_code": watcher.exit_code})
+    else:
+        say(_status_line(watcher))
+    return watcher.exit_code
+
+
+def _told_apart(paths: tuple[str, ...]) -> tuple[list[str], str | None]:
+    """The streams, and the property file if there is one."""
+    properties = [path for path in paths if Path(path).suffix in _PROPERTY_SUFFIXES]
+    if len(properties) > 1:
+        raise UsageError(f"one property file is watched, not {len(properties)}: {', '.join(properties)}")
+    streams = [path for path in paths if path not in properties]
+    if not streams:
+        raise UsageError("watch needs a trace file or a folder beside the property file")
+    return streams, properties[0] if properties else None
+
+
+def _show(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        _write_line(event.to_dict())
+    elif event.kind in ("file", "problem"):
+        say(f"{event.kind}: {event.text}")
+    else:
+        mark = "ALARM " if event.is_alarm else ""
+        write(f"run {event.run}: {mark}{event.text}")
+
+
+def _write_line(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(document, allow_nan=False))
+
+
+def _status_line(watcher: Watcher) -> str:
+    effective = watcher.effective_runs
+    parts = [counted(watcher.runs, "run")]
+    if effective is not None and round(effective) != watcher.runs:
+        parts[0] += f" ({effective:.0f} effective)"
+    parts += [f"{name} {verdict}" for name, verdict in watcher.verdicts.items() if verdict != "answered"]
+    status = watcher.status()
+    if status["certificate"] is not None:
+        parts.append(f"certificate {status['certificate']}")
+    parts.append(counted(status["alarms"], "alarm"))
+    if status["problems"]:
+        parts.append(counted(status["problems"], "problem"))
+    return ", ".join(parts)
