@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracebridge.agreement import Ends
     from tracebridge.chain.fit import ChainFit
     from tracebridge.inference.certificate import Certificate
+    from tracebridge.inference.ending_choices import EndingChoices
     from tracebridge.inference.expanded.certificate import ModelCertificate
     from tracebridge.inference.expanded.ladder import Ladder
     from tracebridge.inference.expanded.scope import Scope
@@ -90,6 +91,8 @@ class Findings:
         ladder: how the form of the chain was found; None for one that was named.
         observed: the empirical curve beside the chain's.
         bounds: what the runs say of R_inf where some were still going at the last step that was seen.
+        ending_choices: the headline numbers if runs that did not succeed had been counted otherwise; None where there
+            is nothing to choose.
         advice: what can be done about a richer chain that is not accepted, one sentence each.
         notes: what was left out and why, one sentence each.
     """
@@ -105,6 +108,7 @@ class Findings:
     figure_uncertainty: Mapping[str, FigureUncertainty] = field(default_factory=dict)
     observed: ObservedCurve | None = None
     bounds: ReliabilityBounds | None = None
+    ending_choices: EndingChoices | None = None
     advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

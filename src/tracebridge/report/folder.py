@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tracebridge.chain import document_text
 from tracebridge.errors import UsageError
+from tracebridge.traces.atomic_file import is_leftover, write_whole
 
 
 class OutputFolder:
@@ -32,7 +31,8 @@ class OutputFolder:
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise UsageError(f"{self.path} is a file; give a folder to write to")
-            foreign = self.path.is_dir() and any(self.path.iterdir()) and not self._ours()
+            names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
+            foreign = not all(map(is_leftover, names)) and not self._ours()
         except OSError as error:
             raise UsageError(f"{self.path} cannot be written to: {error.strerror}") from error
         if foreign and not force:
@@ -55,17 +55,11 @@ class OutputFolder:
             UsageError: the place cannot be written to.
         """
         target = self.path / name
-        temporary = target.with_name(f".{name}.{secrets.token_hex(8)}.tmp")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with temporary.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            temporary.replace(target)
+            write_whole(target, text.encode())
         except OSError as error:
             raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
         return target
 
     def write_json(self, name: str, document: Mapping[str, Any]) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from tracebridge.html_table import visible
+
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with escaped cells."""
@@ -21,7 +23,7 @@ def escape(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text on one line, with control characters made visible."""
-    return "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in text)
+    return visible(text)
 
 
 def bullets(items: Iterable[str]) -> str:

@@ -62,6 +62,10 @@ class ObservedCurve:
     bounds: dict[str, CensoringBounds]
     missing: str | None = None
 
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record a budget: ``d``, ``value``, ``lower``, ``upper``."""
+        return [{"d": each.d, "value": each.value, "lower": each.lower, "upper": each.upper} for each in self.points]
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
         return {

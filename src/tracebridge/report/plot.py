@@ -37,7 +37,7 @@ class Figure:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure as Drawing
 
-        with _styled():
+        with styled():
             self._drawing = Drawing(layout="constrained")
             FigureCanvasSVG(self._drawing)
             self.axes: Axes = self._drawing.add_subplot()
@@ -45,13 +45,14 @@ class Figure:
     def svg(self) -> str:
         """The figure as an SVG text."""
         text = io.StringIO()
-        with _styled():
+        with styled():
             self._drawing.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
         return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """While it lasts, matplotlib draws in the style of the reports."""
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # a plain dict of its keys

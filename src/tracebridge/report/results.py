@@ -9,6 +9,7 @@ from tracebridge.chain.counts import CensoringPolicy, TransitionCounts
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.result import number_to_json
 from tracebridge.inference.expanded.certificate import ModelCertificate
+from tracebridge.report.ending_choices import ending_choices_to_dict
 from tracebridge.states.model_form import FIRST_ORDER
 from tracebridge.version import __version__
 
@@ -90,6 +91,7 @@ def results_document(findings: Findings, *, files: Mapping[str, str]) -> dict[st
         "figures": {**shown, "mark": findings.mark, "uncertainty": uncertainty},
         "observed": None if findings.observed is None else findings.observed.to_dict(),
         "reliability_bounds": None if findings.bounds is None else findings.bounds.to_dict(),
+        "ending_choices": None if findings.ending_choices is None else ending_choices_to_dict(findings.ending_choices),
         "advice": list(findings.advice),
         "assumptions": assumption_notes(findings),
         "notes": list(findings.notes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tracebridge.chain.expanded.fit import ExpandedFit
@@ -11,6 +11,7 @@ from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.task_classes import class_reliabilities, pass_hat_k, pass_hat_k_property
 from tracebridge.pctl import explain
 from tracebridge.report.certificate import certificate_markdown
+from tracebridge.report.ending_choices import ending_choices_markdown
 from tracebridge.report.figure_tables import curve_notes, curve_table, figure_table
 from tracebridge.report.guarantee import (
     COLUMNS,
@@ -193,7 +194,16 @@ def _corpus(findings: Findings) -> Iterator[str]:
         ["file", "format", "runs", "SHA-256"],
         [[file["path"], file["format"], str(file["n_records"]), file["sha256"]] for file in corpus["files"]],
     )
-    if corpus["terminations"]:
+    if endings := corpus.get("endings"):
+        yield "How runs ended, what their source says of them, and what they count as (under the rules for endings):"
+        yield table(
+            ["termination", "runs", "verified", "counted as"],
+            [
+                [reason, str(each["n_runs"]), _told(each["verified"]), _told(each["outcome_by_rule"])]
+                for reason, each in endings.items()
+            ],
+        )
+    elif corpus["terminations"]:
         reasons = [[reason, str(runs)] for reason, runs in corpus["terminations"].items()]
         yield table(["termination", "runs"], reasons)
     rates = []
@@ -203,10 +213,20 @@ def _corpus(findings: Findings) -> Iterator[str]:
         rates.append(row if fit.weighted is None else [*row, _rate(fit.weighted.weighted, policy)])
     columns = ["--censored", "the pass rate is over", "pass rate"]
     yield table(columns if fit.weighted is None else [*columns, "weighted pass rate"], rates)
+    if findings.ending_choices is not None:
+        names = [property_name(each.agreement, i) for i, each in enumerate(findings.properties, start=1)]
+        yield from ending_choices_markdown(findings.ending_choices, names)
+    if dropped := sum(each["outcome_by_rule"]["dropped"] for each in corpus.get("endings", {}).values()):
+        yield f"{counted(dropped, 'run')} left out by a rule for endings; what they would change takes another rule."
     if corpus["problems"]:
         yield bullets(f"skipped: {escape(problem)}" for problem in corpus["problems"])
     if corpus["notes"]:
         yield bullets(escape(note) for note in corpus["notes"])
+
+
+def _told(runs: Mapping[str, int]) -> str:
+    """Numbers of runs by a word, without those that are none."""
+    return ", ".join(f"{n} {word}" for word, n in runs.items() if n)
 
 
 def _rate(counts: TransitionCounts, policy: CensoringPolicy) -> str:

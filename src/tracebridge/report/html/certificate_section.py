@@ -1,0 +1,161 @@
+"""The certificate in a page: its verdict by scope, then the words that ``summary.md`` has of the same record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from tracebridge.inference.certificate import Certificate
+from tracebridge.inference.expanded.certificate import ModelCertificate
+from tracebridge.report.certificate import certificate_markdown
+from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone, plain_table
+from tracebridge.report.html.markdown_fragment import markdown_html
+from tracebridge.report.html.recorded_numbers import number_text
+from tracebridge.report.html.svg import drawing, element, fitted
+from tracebridge.report.model_certificate import model_certificate_markdown
+
+Document = Mapping[str, Any]
+
+_TONES: Mapping[str, Tone] = {
+    "accept": "good",
+    "reject": "bad",
+    "inconclusive": "open",
+    "refused": "open",
+    "none": "open",
+}
+_ROW, _NAMES, _BAR, _VALUES = 24.0, 150.0, 420.0, 190.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateSection:
+    """What the section shows.
+
+    Attributes:
+        standings: scope, verdict and its tone, reasons. drawing: departures beside what would matter, None without any.
+        details: everything, as HTML. ladder: how the model was found. advice: what can be done.
+        missing: why there is no certificate.
+    """
+
+    standings: Sequence[tuple[str, str, Tone, Sequence[str]]]
+    drawing: Markup | None
+    details: Markup
+    ladder: Sequence[DataTable]
+    advice: Sequence[str]
+    missing: str | None
+
+
+def certificate_section(results: Document) -> CertificateSection:
+    """The section of any kind of certificate, or of none.
+
+    Raises:
+        ModelError: the record is none.
+    """
+    recorded = results["certificate"]
+    kind = recorded.get("kind")
+    details, figure = Markup(""), None
+    if kind == "certificate":
+        certificate = Certificate.from_dict(recorded)
+        details = markdown_html(certificate_markdown(certificate), caption="Certificate")
+        figure = _departures(recorded["statistics"], recorded)
+    elif kind == "model-certificate":
+        model = ModelCertificate.from_dict(recorded)
+        details = markdown_html(model_certificate_markdown(model), caption="Certificate")
+        figure = _departures(recorded["path"]["statistics"], recorded)
+    scopes: Document = results["standings"]
+    same = len({(each["verdict"], tuple(each["reasons"])) for each in scopes.values()}) == 1
+    shown = {"timing and path": next(iter(scopes.values()))} if same else scopes
+    return CertificateSection(
+        standings=[
+            (scope, each["verdict"], _TONES.get(each["verdict"], "open"), each["reasons"])
+            for scope, each in shown.items()
+        ],
+        drawing=figure,
+        details=details,
+        ladder=[] if results["ladder"] is None else _ladder(results["ladder"]),
+        advice=results["advice"],
+        missing=recorded.get("missing"),
+    )
+
+
+def _departures(statistics: Sequence[Document], certificate: Document) -> Markup | None:
+    """Each departure as a bar, in units of what would matter, which is a line."""
+    if not statistics:
+        return None
+    sizes = [max(0.0, float(each["effect"])) / float(certificate["effects"][each["unit"]]) for each in statistics]
+    longest = max(1.5, min(max(sizes), 4.0))
+    parts = []
+    for k, (each, size) in enumerate(zip(statistics, sizes, strict=True)):
+        y = k * _ROW + 4
+        rejected = float(each["p"]) <= certificate["level"]
+        bar = element(
+            "rect",
+            x=_NAMES,
+            y=y + 3,
+            width=max(1.0, _BAR * min(size / longest, 1.0)),
+            height=_ROW - 12,
+            class_=f"departure{' found' if rejected else ''}",
+        )
+        shown = f"{float(each['effect']):.2g} {'' if each['unit'] == 'gap' else 'nats'}".strip()
+        parts += [
+            element("text", fitted(each["name"], 22), x=_NAMES - 10, y=y + 13, text_anchor="end", class_="label"),
+            bar,
+            element("text", f"{shown}, p {number_text(each['p'], 2)}", x=_NAMES + _BAR + 12, y=y + 13, class_="label"),
+        ]
+    x, bottom = _NAMES + _BAR / longest, len(sizes) * _ROW + 4
+    parts += [
+        element("path", d=f"M{x:.1f} 0L{x:.1f} {bottom:.1f}", class_="limit"),
+        element("text", "what would matter", x=x, y=bottom + 12, text_anchor="middle", class_="tick"),
+    ]
+    said = "; ".join(f"{each['name']} {size:.2g} times" for each, size in zip(statistics, sizes, strict=True))
+    return drawing(
+        _NAMES + _BAR + _VALUES,
+        bottom + 18,
+        *parts,
+        key="departures",
+        title="How far the runs depart from the chain",
+        description=f"Departures beside the smallest that would matter: {said}.",
+    )
+
+
+def _ladder(ladder: Document) -> list[DataTable]:
+    """What was tried, and what was asked of it."""
+    columns = [
+        Column("model"),
+        Column("states", numeric=True),
+        Column("parameters", numeric=True),
+        Column("gain, timing", numeric=True, meaning="held-out log-likelihood over the first-order chain, nats a run"),
+        Column("gain, path", numeric=True, meaning="held-out log-likelihood over the first-order chain, nats a run"),
+        Column("kept for"),
+        Column("remark", prose=True),
+    ]
+    rungs = [
+        [
+            Cell(rung["form"]),
+            Cell("too many" if rung["n_states"] is None else str(rung["n_states"]), sort=rung["n_states"]),
+            Cell(str(rung["n_parameters"]), sort=rung["n_parameters"]),
+            *(
+                Cell(f"{rung['gains'][scope]:+.2f} ({rung['errors'][scope]:.2f})", sort=rung["gains"][scope])
+                for scope in ("timing", "path")
+            ),
+            Cell(", ".join(rung["kept"]) or "-"),
+            Cell(rung["remark"]),
+        ]
+        for rung in ladder["rungs"]
+    ]
+    tests = [
+        [
+            test["scope"],
+            test["part"],
+            test["form"],
+            test["verdict"],
+            number_text(test["certificate"][test["scope"]]["p"], 3),
+        ]
+        for test in ladder["tests"]
+    ]
+    return [
+        DataTable(caption="Models that were tried", columns=columns, rows=rungs),
+        plain_table("Certificates that were asked for, in order", ["scope", "part", "model", "verdict", "p"], tests),
+    ]
