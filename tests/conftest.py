@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,19 @@ settings.load_profile("tracebridge")
 os.environ.setdefault("TRACEBRIDGE_PRISM", "")  # output is that of two engines, wherever the tests run
 
 STORM_IS_HERE = importlib.util.find_spec("stormpy") is not None
+BROWSER_IS_HERE = all(map(shutil.which, ("chromium", "chromedriver"))) and importlib.util.find_spec("selenium")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests marked ``storm`` skip where stormpy is not installed, and fail there if it is required."""
+    """Tests marked ``storm`` or ``browser`` skip where that is not installed, and fail there if it is required."""
     if item.get_closest_marker("storm") and not STORM_IS_HERE:
         if os.environ.get("TRACEBRIDGE_REQUIRE_STORM"):
             pytest.fail("stormpy is required and not installed")
         pytest.skip("stormpy is not installed")
+    if item.get_closest_marker("browser") and not BROWSER_IS_HERE:
+        if os.environ.get("TRACEBRIDGE_REQUIRE_BROWSER"):
+            pytest.fail("chromium, chromedriver and selenium are required, and not all of them are installed")
+        pytest.skip("chromium, chromedriver or selenium is not installed")
 
 
 ROOT = Path(__file__).resolve().parent.parent

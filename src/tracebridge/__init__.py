@@ -49,8 +49,13 @@ if TYPE_CHECKING:
     from tracebridge.inference import Certificate, certify, property_uncertainty
     from tracebridge.inference.expanded.modelling import fit_chain
     from tracebridge.inference.judgement import judge
+    from tracebridge.inference.online.monitor import runtime_monitor
     from tracebridge.pctl import format_properties, parse_properties, read_properties
-    from tracebridge.pipeline import Assessment, assess
+    from tracebridge.pipeline import Assessment, assess, replay
+    from tracebridge.plot import plot_calibration, plot_certificate, plot_chain, plot_reliability
+    from tracebridge.report.evidence import Evidence
+    from tracebridge.report.evidence_reading import read_evidence
+    from tracebridge.report.gate import gate
     from tracebridge.states import StateMap, TextFeatures, read_state_map
     from tracebridge.traces import Outcome, Step, Trace, TraceSet, open_traces, read_traces, write_traces
 
@@ -88,8 +93,13 @@ _HOME = {
     "tracebridge.inference": ("Certificate", "certify", "property_uncertainty"),
     "tracebridge.inference.expanded.modelling": ("fit_chain",),
     "tracebridge.inference.judgement": ("judge",),
+    "tracebridge.inference.online.monitor": ("runtime_monitor",),
     "tracebridge.pctl": ("format_properties", "parse_properties", "read_properties"),
-    "tracebridge.pipeline": ("Assessment", "assess"),
+    "tracebridge.pipeline": ("Assessment", "assess", "replay"),
+    "tracebridge.plot": ("plot_calibration", "plot_certificate", "plot_chain", "plot_reliability"),
+    "tracebridge.report.evidence": ("Evidence",),
+    "tracebridge.report.evidence_reading": ("read_evidence",),
+    "tracebridge.report.gate": ("gate",),
     "tracebridge.states": ("StateMap", "TextFeatures", "read_state_map"),
     "tracebridge.traces": (
         "Outcome",
@@ -112,6 +122,7 @@ __all__ = [
     "CheckResult",
     "DecisionProcess",
     "Enclosure",
+    "Evidence",
     "MarkovChain",
     "Model",
     "Outcome",
@@ -138,6 +149,7 @@ __all__ = [
     "fit_counts",
     "format_properties",
     "fundamental_matrix",
+    "gate",
     "horizon",
     "judge",
     "long_run_reliability",
@@ -146,13 +158,20 @@ __all__ = [
     "parse_properties",
     "pass_at_k",
     "pass_hat_k",
+    "plot_calibration",
+    "plot_certificate",
+    "plot_chain",
+    "plot_reliability",
     "property_uncertainty",
+    "read_evidence",
     "read_model",
     "read_properties",
     "read_state_map",
     "read_traces",
     "reliability",
     "reliability_curve",
+    "replay",
+    "runtime_monitor",
     "sample_traces",
     "write_model",
     "write_traces",

@@ -11,14 +11,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tracebridge.checking.result import CheckResult, Verdict, number_to_json
+from tracebridge.checking.result import CheckResult, Verdict, nearest_double, number_to_json
+from tracebridge.html_table import html_table
 
 if TYPE_CHECKING:
     from tracebridge.closedform.enclosure import EnclosureVector
@@ -133,8 +133,31 @@ class Agreement:
             heads += [f"{found.level:.6g} interval", "P(satisfied | data)"]
             cells.append("" if found.interval is None else f"[{found.interval.lower:.4g}, {found.interval.upper:.4g}]")
             cells.append("" if found.satisfied is None else f"{found.satisfied:.4g}")
-        row = "".join(f"<td>{escape(cell[:200])}</td>" for cell in cells)
-        return f"<table><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr><tr>{row}</tr></table>"
+        return html_table(heads, [cells])
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record an engine: the property, the joint verdict, and what this engine says; for a data frame."""
+        data = self.uncertainty.to_dict() if self.uncertainty is not None else {}
+        interval = data.get("interval") or {}
+        return [
+            {
+                "property": self.property.name,
+                "formula": self.property.text,
+                "verdict": None if self.verdict is None else str(self.verdict),
+                "engine": result.engine,
+                "engine_verdict": None if result.verdict is None else str(result.verdict),
+                "value": None if result.value is None else nearest_double(result.value.value),
+                "value_lower": None if result.value is None else nearest_double(result.value.lower),
+                "value_upper": None if result.value is None else nearest_double(result.value.upper),
+                "truth": result.truth,
+                "agree": self.agree,
+                "gap": self.gap,
+                "interval_lower": interval.get("lower"),
+                "interval_upper": interval.get("upper"),
+                "satisfied": data.get("satisfied"),
+            }
+            for result in self.results
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""

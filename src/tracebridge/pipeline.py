@@ -4,72 +4,49 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tracebridge.agreement import Agreement, compare
-from tracebridge.chain import ChainFit, LengthCounts, document_text, fit_chain
-from tracebridge.chain.expanded.fit import ExpandedFit
+from tracebridge.agreement import Agreement
+from tracebridge.chain import ChainFit, document_text, fit_chain
 from tracebridge.chain.expanded.naming import VARIABLES
-from tracebridge.checking import ENGINE_NAMES, iter_check
-from tracebridge.checking.prism_process import find_prism
+from tracebridge.chain.fit_corpus import fit_features
+from tracebridge.checking import ENGINE_NAMES
 from tracebridge.checking.run import DEFAULT_ENGINES
-from tracebridge.errors import Location, NothingToCheckError, PropertyError, UsageError
-from tracebridge.export import format_prism, is_rewritten, rewrite_for_export
-from tracebridge.inference import (
-    DEFAULT_REPLICATES,
-    Certificate,
-    PathCounts,
-    SecondOpinion,
-    certify,
-    property_uncertainty,
-    second_opinions,
-)
+from tracebridge.errors import Location, ModelError, NothingToCheckError, PropertyError, UsageError
+from tracebridge.export import is_rewritten
+from tracebridge.inference import DEFAULT_REPLICATES, Certificate
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
-from tracebridge.inference.expanded.advice import advice
 from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.ladder import Ladder
-from tracebridge.inference.expanded.modelling import AUTO, FittedModel, fit_named, is_first_order
-from tracebridge.inference.expanded.posterior import FitDraws
+from tracebridge.inference.expanded.modelling import AUTO, fit_named, is_first_order
 from tracebridge.inference.expanded.remembered import require_remembered
-from tracebridge.inference.expanded.scope import required_scope
-from tracebridge.inference.expanded.standing import standings
-from tracebridge.inference.figure_uncertainty import FigureUncertainty, figure_uncertainty
-from tracebridge.inference.homogeneity import differing_covariates
-from tracebridge.inference.identification import reliability_bounds
-from tracebridge.inference.judgement import PLAN_FUTURES, judged, plans_of_undecided
-from tracebridge.inference.planning import Plan
+from tracebridge.inference.judgement import PLAN_FUTURES
 from tracebridge.inference.posterior import DEFAULT_DRAWS
-from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
-from tracebridge.inference.robust_guarantee import RobustGuarantee, robust_guarantees
-from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, varying_covariates
-from tracebridge.pctl import ast, format_properties, read_properties, resolve_constants
-from tracebridge.report import (
-    Findings,
-    KeyFigures,
-    OutputFolder,
-    PropertyFinding,
-    key_figures,
-    marks_of,
-    observed_curve,
-    results_document,
-    summary_markdown,
-)
-from tracebridge.report.figures import HORIZON_GAP
+from tracebridge.pctl import ast, parse_properties, resolve_constants
+from tracebridge.pctl.parser import read_property_text
+from tracebridge.report import Findings, KeyFigures, OutputFolder, results_document, summary_markdown
+from tracebridge.report.chain_files import chain_files, text_hashes
+from tracebridge.report.command import command_document, fit_arguments
+from tracebridge.report.evidence import Evidence
+from tracebridge.report.evidence_document import constants_to_json, corpus_inputs, evidence_document
+from tracebridge.report.evidence_reading import read_evidence
+from tracebridge.report.judging import ask_engines, judge_chain
+from tracebridge.report.replay import Difference, Replay, Runs, replay_evidence
+from tracebridge.report.run_findings import Effort, find_in_runs
+from tracebridge.report.tool import engine_version, tool_document
 from tracebridge.resources import packaged
+from tracebridge.sharding import OnProgress, ShardOptions, read_shards
+from tracebridge.states import StateMap, TextCorpus, read_state_map
+from tracebridge.states.grouping import text_choice
 from tracebridge.states.model_form import FIRST_ORDER, parse_model
-from tracebridge.traces import Trace, TraceTally, open_traces
+from tracebridge.traces import Trace, TraceStream, TraceTally, is_read_once, open_traces
 
 #: Told what is being done, so that a caller can show it.
 Progress = Callable[[str], None]
-
-#: Fewer replicates could not reject at the level of the certificate.
-LEAST_REPLICATES = 19
-
-#: The largest chain that is written as PRISM text; the tools read larger ones too slowly.
-MAX_PRISM_STATES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,12 +72,14 @@ class Assessment:
         fitted: the first-order fit and its corpus. findings: everything.
         folder: where the files are, None if nothing was written.
         document: the findings as JSON values, which is also what results.json holds.
+        evidence: these with the chain and all that is needed to find them again, which is what evidence.json holds.
     """
 
     fitted: FittedCorpus
     findings: Findings
     folder: Path | None
     document: Mapping[str, Any]
+    evidence: Evidence
 
     @property
     def figures(self) -> KeyFigures | str:
@@ -116,6 +95,13 @@ class Assessment:
     def certificate(self) -> Certificate | ModelCertificate | str:
         """Whether the runs are those of such a chain, or why that was not tested."""
         return self.findings.certificate
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record a property; see `Evidence.to_records`."""
+        return self.evidence.to_records()
+
+    def _repr_html_(self) -> str:
+        return self.evidence._repr_html_()
 
     @property
     def ladder(self) -> Ladder | None:
@@ -137,18 +123,61 @@ def fit_files(
     endings: str | Path | None = None,
     skip_bad: bool = False,
     keep: bool = False,
+    jobs: int | None = None,
+    manifest: str | Path | None = None,
+    on_progress: OnProgress = lambda progress: None,
     **fit_options: Any,
 ) -> FittedCorpus:
     """Read trace files and fit a chain in one pass; see `open_traces` and `fit_chain` for the options.
 
+    Files are read as shards, by as many processes as there are jobs, and the result is the same for any number. Where
+    states, weights or texts depend on a function of the user, or weights come with states by a map or by texts, this
+    process reads all files in one pass instead.
+
     Args:
-        keep: keep the runs in memory if one of the paths, such as standard input, can be read only once.
+        keep: the runs are wanted afterwards: where their states come from rule-based features they are kept in a
+            temporary file, without what their steps say; otherwise the files are read once more for them, and those
+            that can be read only once, such as standard input, are kept in memory.
+        jobs, manifest, on_progress: see `read_shards`.
     """
-    stream = open_traces(
-        paths, format=trace_format, mapping=mapping, outcomes=outcomes, endings=endings, skip_bad=skip_bad
+    reading = {"format": trace_format, "mapping": mapping, "outcomes": outcomes, "endings": endings}
+    stream = open_traces(paths, skip_bad=skip_bad, **reading)  # type: ignore[arg-type]
+    states, weight = fit_options.get("states"), fit_options.get("weight")
+    if isinstance(states, str | Path):
+        fit_options["states"] = states = read_state_map(states)
+    texts = text_choice(fit_options.get("text_features"))
+    plain = states is None and texts is None
+    of_functions = callable(states) or callable(weight) or (texts is not None and texts.encoder is not None)
+    both = states is not None and texts is not None  # which is refused there
+    read_twice = keep and not plain and any(map(is_read_once, paths))
+    if of_functions or both or (weight is not None and not plain) or read_twice:
+        return _fit_in_one_pass(paths, stream, keep=keep, **fit_options)
+    options = ShardOptions.of(
+        **reading,  # type: ignore[arg-type]
+        runs=plain and (keep or weight is not None),
+        state_map=states if isinstance(states, StateMap) else None,
+        texts=texts is not None,
     )
+    shards = read_shards(paths, options, jobs=jobs, manifest=manifest, on_progress=on_progress)
+    shards.require_usable(skip_bad=skip_bad)
+    if weight is not None and shards.runs is not None:
+        fit = fit_chain(shards.runs, **fit_options)
+    else:
+        others = {name: value for name, value in fit_options.items() if name not in ("weight", "text_features")}
+        corpus_of_texts = None
+        if texts is not None and shards.texts is not None:
+            corpus_of_texts = TextCorpus(texts)
+            corpus_of_texts.update(shards.texts)
+        fit = fit_features(shards.features.counts(), texts=corpus_of_texts, **others)
+    corpus = {**shards.tally.summary().to_dict(), **shards.document()}
+    return FittedCorpus(fit=fit, corpus=corpus, traces=stream if shards.runs is None else shards.runs)
+
+
+def _fit_in_one_pass(
+    paths: Sequence[str | Path], stream: TraceStream, *, keep: bool, **fit_options: Any
+) -> FittedCorpus:
     tally = TraceTally()
-    kept: list[Trace] | None = [] if keep and any(map(_is_read_once, paths)) else None
+    kept: list[Trace] | None = [] if keep and any(map(is_read_once, paths)) else None
 
     def passing() -> Iterator[Trace]:
         for trace in stream:
@@ -163,12 +192,9 @@ def fit_files(
         "n_skipped": stream.log.n_skipped,
         "problems": [str(problem) for problem in stream.log.listing()],
         "notes": [str(note) for note in stream.log.notes],
+        "endings": stream.endings.to_dict(),
     }
     return FittedCorpus(fit=fit, corpus=corpus, traces=stream if kept is None else tuple(kept))
-
-
-def _is_read_once(path: str | Path) -> bool:
-    return str(path) == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
 
 
 def assess(
@@ -197,8 +223,8 @@ def assess(
 
     Args:
         paths: trace files, folders or patterns. properties: a property file; the packaged reliability.props by default.
-        output: folder for chain.json, model.prism, the property files, results.json and summary.md; nothing is written
-            without one. force: also into a non-empty folder that is not ours.
+        output: folder for report.html, evidence.json, chain.json, model.prism, the property files, results.json and
+            summary.md; nothing is written without one. force: also into a non-empty folder that is not ours.
         model: what a state remembers, see `parse_model`; or ``auto``, which climbs the ladder and takes what passes.
         engines, exact, constants, time_limit, prism: see `check`. options: see `fit_files`.
         seed: of everything that is drawn.
@@ -211,7 +237,7 @@ def assess(
     Raises:
         TracebridgeError: as the stages do; nothing is written then.
     """
-    effort = _Effort(
+    effort = Effort(
         seed=seed,
         draws=draws,
         resamples=resamples,
@@ -220,14 +246,17 @@ def assess(
         covariates=covariates,
         robust=robust,
     )
-    file = read_properties(properties if properties is not None else packaged("properties", "reliability.props"))
+    path = properties if properties is not None else packaged("properties", "reliability.props")
+    text = read_property_text(path)
+    file = parse_properties(text, path="<stdin>" if str(path) == "-" else str(path))
     if is_rewritten(file):
         raise PropertyError(
             "these properties were rewritten for an exported model; give the ones that they were written from",
             location=Location(path=file.path),
         )
     plain = is_first_order(model)
-    resolved = resolve_constants(file, constants or {}, variables=() if plain else VARIABLES)
+    given = constants or {}
+    resolved = resolve_constants(file, given, variables=() if plain else VARIABLES)
     if not plain:
         require_remembered(resolved, None if model == AUTO else parse_model(model))
     if not resolved.properties:
@@ -241,201 +270,59 @@ def assess(
     if not plain:
         richer = fit_named(fitted.fit, fitted.traces, model, replicates=replicates, seed=seed, progress=progress)
     fit = fitted.fit if richer is None else richer.fit
-    agreements = _checked(fit, resolved, engines, exact=exact, time_limit=time_limit, prism=prism, progress=progress)
+    settings: dict[str, Any] = {"exact": exact, "time_limit": time_limit}
+    agreements = ask_engines(fit, resolved, engines, **settings, prism=prism, progress=progress)
     versions = {ENGINE_NAMES[name]: engine_version(name, prism=prism) for name in engines}
-    findings = _judged(fitted, richer, resolved, agreements, effort, engines=versions, exact=exact, progress=progress)
-    texts = _texts(fit, file, resolved)
-    texts["summary.md"] = summary_markdown(findings)
-    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(texts.items())}
-    document = results_document(findings, files=hashes)
-    if folder is not None:
-        for name, text in texts.items():
-            folder.write(name, text)
-        folder.write_json("results.json", document)
-    return Assessment(
-        fitted=fitted, findings=findings, folder=None if folder is None else folder.path, document=document
-    )
-
-
-def _checked(
-    fit: ChainFit | ExpandedFit,
-    file: ast.PropertyFile,
-    engines: Sequence[str],
-    *,
-    exact: bool,
-    time_limit: float | None,
-    prism: str | Path | None,
-    progress: Progress,
-) -> list[Agreement]:
-    """What the engines say, property by property."""
-    results = []
-    for result in iter_check(fit, file, engines=engines, exact=exact, time_limit=time_limit, prism=prism):
-        progress(f"{result.engine}: {result.property.name or result.property.text}")
-        results.append(result)
-    return compare(results)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Effort:
-    """How much is drawn, and from which seed; see `assess`.
-
-    Raises:
-        UsageError: for a negative number, or too few replicates.
-    """
-
-    seed: int
-    draws: int
-    resamples: int
-    replicates: int
-    futures: int
-    covariates: Sequence[str] | None
-    robust: float | None
-
-    def __post_init__(self) -> None:
-        if min(self.seed, self.draws, self.resamples, self.replicates, self.futures) < 0:
-            raise UsageError("a seed and numbers of draws, resamples, replicates and futures are not negative")
-        if 0 < self.replicates < LEAST_REPLICATES:
-            raise UsageError(
-                f"a certificate takes at least {LEAST_REPLICATES} replicates, or 0 for none, not {self.replicates}"
-            )
-
-
-def _judged(
-    fitted: FittedCorpus,
-    richer: FittedModel | None,
-    file: ast.PropertyFile,
-    agreements: list[Agreement],
-    effort: _Effort,
-    *,
-    engines: Mapping[str, str],
-    exact: bool,
-    progress: Progress,
-) -> Findings:
-    """What the runs say about the chain, about each property and about each headline number."""
-    base, seed = fitted.fit, effort.seed
-    fit = base if richer is None else richer.fit
-    notes: list[str] = []
-    source = FitDraws.of_fit(fit)
-    if effort.draws:
-        progress(f"{source.number(effort.draws)} draws of the posterior")
-        agreements = judged(agreements, property_uncertainty(fit, file, draws=effort.draws, seed=seed, source=source))
-    else:
-        notes.append("no posterior was drawn: there are no intervals, and properties with credible stay undecided")
-    progress("counting runs")
-    runs, counted_paths = count_runs(base, fitted.traces, effort.covariates or STANDARD_COVARIATES)
-    lengths = LengthCounts.from_lengths(runs.lengths, runs.outcomes)
-    covariates: Mapping[str, float] = {}
-    if richer is not None and effort.replicates:
-        progress("do runs differ by a covariate?")
-        asked = effort.covariates or varying_covariates(counted_paths)
-        covariates = differing_covariates(counted_paths, asked, replicates=effort.replicates, seed=seed)
-    drawn = runs if effort.resamples and fit.weighted is None else None
-    opinions: list[SecondOpinion | None] = [None] * len(agreements)
-    if effort.resamples:
-        progress(f"{effort.resamples} resamples of the runs")
-        opinions = [*second_opinions(fit, file, runs=drawn, resamples=effort.resamples, seed=seed)]
-        if drawn is None:
-            notes.append("no bootstrap: runs with weights are not drawn again, their sampling design is not known")
-    ladder = None if richer is None else richer.ladder
-    certificate: Certificate | ModelCertificate | str
-    if richer is None:
-        progress(f"certificate: {effort.replicates} replicates")
-        certificate = _certificate(base, counted_paths, effort)
-    else:
-        certificate = richer.certificate
-    plans: Sequence[Plan | None] = [None] * len(agreements)
-    if isinstance(fit, ChainFit):
-        progress("planning")
-        plans = plans_of_undecided(fit, file, agreements, futures=effort.futures, seed=seed)
-    guarantees: Sequence[RobustGuarantee | None] = [None] * len(agreements)
-    if effort.robust is not None:
-        guarantees = robust_guarantees(fit, [each.property for each in agreements], level=effort.robust)
-    properties = []
-    standing_of = standings(certificate if ladder is None else ladder)
-    for agreement, opinion, plan, guarantee in zip(agreements, opinions, plans, guarantees, strict=True):
-        formula = agreement.property.formula
-        basis = qualitative_basis(base, formula) if is_relative_to_support(base) else ()
-        standing = standing_of[required_scope(formula)]
-        marks = marks_of(basis, standing.mark)
-        properties.append(
-            PropertyFinding(
-                agreement=agreement,
-                standing=standing,
-                marks=marks,
-                opinion=opinion,
-                plan=plan,
-                basis=basis,
-                guarantee=guarantee,
-            )
-        )
-    if isinstance(fit, ExpandedFit) and fit.form.classes > 1:
-        powers = [each.agreement.property for each in properties if _takes_a_power(each.agreement.property.formula)]
-        if powers:
-            names = ", ".join(each.name or each.text for each in powers)
-            notes.append(
-                f"{names}: pow of a probability takes trials as independent, and here trials of a task share its "
-                "class; the table of pass^k in the summary, and the property below it, do not"
-            )
-    figures = key_figures(fit.chain)
-    budgets = [] if isinstance(figures, str) else list(figures.curve)
-    uncertainty: Mapping[str, FigureUncertainty] = {}
-    if effort.draws and not isinstance(figures, str):
-        progress("intervals of the headline numbers")
-        uncertainty = figure_uncertainty(
-            fit,
-            budgets,
-            runs=drawn,
-            draws=effort.draws,
-            resamples=effort.resamples,
-            seed=seed,
-            horizon_gap=HORIZON_GAP,
-            source=source,
-        )
-    return Findings(
+    findings = judge_chain(
+        fit,
+        resolved,
+        agreements,
+        find_in_runs(fitted.fit, fitted.traces, richer, effort, progress=progress),
+        effort,
         corpus=fitted.corpus,
-        fit=fit,
-        figures=figures,
-        figure_uncertainty=uncertainty,
-        properties=tuple(properties),
-        engines=engines,
+        engines=versions,
         exact=exact,
-        certificate=certificate,
-        ladder=ladder,
-        observed=observed_curve(fit, lengths, budgets),
-        bounds=reliability_bounds(lengths.under(fit.policy)),
-        advice=advice(certificate, covariates) if isinstance(certificate, ModelCertificate) else (),
-        notes=tuple(notes),
+        progress=progress,
+    )
+    texts = chain_files(fit, file, resolved)
+    texts["summary.md"] = summary_markdown(findings)
+    document = results_document(findings, files=text_hashes(texts))
+    texts["results.json"] = document_text(document)
+    chosen = {**asdict(effort), "model": model, "engines": list(engines), **settings}
+    name = None if str(path) == "-" else Path(path).name
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    evidence = Evidence(
+        document=evidence_document(
+            tool=tool_document(versions),
+            command=command_document("assess", chosen, options),
+            inputs=[*corpus_inputs(fitted.corpus), {"role": "properties", "name": name, "sha256": sha256}],
+            fit=fit,
+            properties={"source": text, "constants": constants_to_json(given)},
+            resolved=resolved,
+            results=document,
+            files=text_hashes(texts),
+        )
+    )
+    texts["evidence.json"] = document_text(evidence.document)
+    if folder is not None:
+        for name_of_file, content in texts.items():
+            folder.write(name_of_file, content)
+        for name_of_file, content in _rendered(evidence).items():
+            folder.write(name_of_file, content)
+    return Assessment(
+        fitted=fitted,
+        findings=findings,
+        folder=None if folder is None else folder.path,
+        document=document,
+        evidence=evidence,
     )
 
 
-def _takes_a_power(formula: ast.Formula) -> bool:
-    """Whether a property raises a probability to a power, as pass^k of independent trials does."""
-    return any(
-        isinstance(node, ast.Call)
-        and node.function == "pow"
-        and any(isinstance(part, ast.Probability) for part in ast.walk(node.arguments[0]))
-        for node in ast.walk(formula)
-    )
+def _rendered(evidence: Evidence) -> dict[str, str]:
+    """The files that are made of the evidence alone, and can be made of it again: name to text."""
+    from tracebridge.report.html import render_html  # its templates are needed nowhere else
 
-
-def _certificate(fit: ChainFit, paths: PathCounts, effort: _Effort) -> Certificate | str:
-    """Whether the runs are those of a first-order chain, or why that is not tested."""
-    if not effort.replicates:
-        return "no replicates were asked for"
-    tested = effort.covariates or varying_covariates(paths)
-    try:
-        return certify(fit, paths, covariates=tested, replicates=effort.replicates, seed=effort.seed)
-    except NothingToCheckError as error:
-        return str(error)
-
-
-def _texts(fit: ChainFit | ExpandedFit, file: ast.PropertyFile, resolved: ast.PropertyFile) -> dict[str, str]:
-    """The files of the chain and its properties: name to text."""
-    texts = {"chain.json": document_text(fit.to_dict()), "properties.source.props": format_properties(file)}
-    if fit.chain.n_states <= MAX_PRISM_STATES:
-        texts["model.prism"] = format_prism(fit.chain)
-        texts["properties.props"] = format_properties(rewrite_for_export(resolved, fit.chain), target="prism")
-    return texts
+    return {"report.html": render_html(evidence)}
 
 
 def propositions_of(file: ast.PropertyFile) -> list[str]:
@@ -444,22 +331,109 @@ def propositions_of(file: ast.PropertyFile) -> list[str]:
     return sorted(labels)
 
 
-def engine_version(name: str, *, prism: str | Path | None = None) -> str:
-    """The version of an engine, as reports show it.
+def replay(
+    path: str | Path,
+    traces: Sequence[str | Path] | None = None,
+    *,
+    outcomes: Sequence[str | Path] | None = None,
+    endings: str | Path | None = None,
+    prism: str | Path | None = None,
+    progress: Progress = lambda message: None,
+) -> Replay:
+    """Check an evidence file and compute every number in it again, as far as it can be.
+
+    The digest, the files beside it and what stands twice are looked at first. From the recorded counts come the fit,
+    every property by every engine that is here, posterior intervals and headline numbers; the traces give the rest.
 
     Args:
+        path: of evidence.json. traces: the files that it was made of. outcomes, endings: likewise; see `fit_files`.
         prism: see `check`.
+
+    Raises:
+        ModelError: the file is no evidence. UsageError: an option that takes the traces, without them, or one of
+            Python's own functions, which the evidence cannot give back. TraceError: as `fit_files` does.
     """
-    from importlib.metadata import PackageNotFoundError, version
+    evidence = read_evidence(path)
+    place = Path(path)
+    found: tuple[Difference, ...] = ()
+    runs = None
+    if traces is not None:
+        found = _other_inputs(evidence, traces, outcomes, endings)
+        if not found:
+            with suppress(ModelError):  # counts of which no fit can be made are told of below
+                runs = _runs_again(evidence, traces, outcomes, endings, progress=progress)
+    elif outcomes or endings:
+        raise UsageError("outcomes and endings are about traces: give these too")
+    return replay_evidence(
+        evidence, folder=place.parent, name=place.name, runs=runs, differences=found, prism=prism, progress=progress
+    )
 
-    from tracebridge.version import __version__
 
-    if name == "closed-form":
-        return __version__
-    if name == "prism":
-        executable = find_prism(prism)
-        return "missing" if executable is None else executable.version() or "unknown"
-    try:
-        return version("stormpy")
-    except PackageNotFoundError:
-        return "missing"
+def _other_inputs(
+    evidence: Evidence,
+    traces: Sequence[str | Path],
+    outcomes: Sequence[str | Path] | None,
+    endings: str | Path | None,
+) -> tuple[Difference, ...]:
+    """What of the files is not what was read, by their hashes; their names do not matter."""
+    options = evidence.options
+    stream = open_traces(
+        traces,
+        format=options["trace_format"],
+        mapping=options["mapping"],
+        outcomes=outcomes,
+        endings=endings,
+        skip_bad=options["skip_bad"],
+    )
+    for _ in stream:
+        pass
+    recorded = [each["sha256"] for each in evidence.document["inputs"] if each["role"] != "properties"]
+    found = [file.sha256 for file in stream.files]
+    if recorded == found:
+        return ()
+    names = [file.path for file in stream.files if file.sha256 not in recorded]
+    missing = [each["name"] for each in evidence.document["inputs"] if each["sha256"] in set(recorded) - set(found)]
+    message = "the files given are not those that were read"
+    message += f"; others are {', '.join(names)}" if names else ""
+    message += f"; missing are {', '.join(map(str, missing))}" if missing else ""
+    message += "; they are in another order" if not names and not missing else ""
+    return (Difference(path="inputs", kind="input", recorded=recorded, found=found, message=message),)
+
+
+def _runs_again(
+    evidence: Evidence,
+    traces: Sequence[str | Path],
+    outcomes: Sequence[str | Path] | None,
+    endings: str | Path | None,
+    *,
+    progress: Progress,
+) -> Runs:
+    """What the traces say, by the recorded options."""
+    options = evidence.options
+    arguments, missing = fit_arguments(evidence.document["command"], evidence.base)
+    lost = [name for name in missing if name not in ("outcomes", "endings")]
+    if lost:
+        raise UsageError(f"the evidence cannot give back {', '.join(lost)}, a function of Python's; leave traces out")
+    progress("reading traces and fitting the chain")
+    fitted = fit_files(
+        traces,
+        propositions=propositions_of(evidence.resolved),
+        keep=True,
+        outcomes=outcomes,
+        endings=endings,
+        **arguments,
+    )
+    effort = Effort(**{name: options[name] for name in Effort.__dataclass_fields__})
+    richer = None
+    if not is_first_order(options["model"]):
+        named: dict[str, Any] = {"replicates": effort.replicates, "seed": effort.seed, "progress": progress}
+        richer = fit_named(fitted.fit, fitted.traces, options["model"], **named)
+    corpus = {**fitted.corpus, "files": _with_recorded_names(evidence, fitted.corpus["files"])}
+    findings = find_in_runs(fitted.fit, fitted.traces, richer, effort, progress=progress)
+    return Runs(fit=fitted.fit if richer is None else richer.fit, findings=findings, corpus=corpus)
+
+
+def _with_recorded_names(evidence: Evidence, files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The files by the names that they had: those with the same bytes are the same files."""
+    names = {each["sha256"]: each["name"] for each in evidence.document["inputs"]}
+    return [{**file, "path": names.get(file["sha256"], file["path"])} for file in files]

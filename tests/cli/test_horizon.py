@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -158,10 +159,11 @@ def test_what_cannot_be_done_is_said(golden, capsys, arguments, message):
 
 def test_every_verb_draws_as_often_unless_it_is_told():
     """One number of draws for the same kind of interval, that of the library."""
+    context = click.Context(app)
     defaults = {
         name: option.default
-        for name, command in app.commands.items()
-        for option in command.params
+        for name in app.list_commands(context)
+        for option in app.get_command(context, name).params
         if option.name == "draws" and option.default is not None
     }
     assert {"assess", "check", "horizon", "trials"} <= set(defaults)

@@ -48,7 +48,9 @@ def chain(here: Path) -> str:
 
 
 def all_commands(group: click.Group = app, path: tuple[str, ...] = ()):
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from all_commands(command, (*path, name))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -46,6 +47,7 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
     import click
 
     from tracebridge.cli.app import app
+    from tracebridge.cli.console import clean
 
     try:
         code = int(app.main(args=arguments, prog_name="tracebridge", standalone_mode=False) or 0)
@@ -53,10 +55,12 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
         return code
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except SystemExit:  # how click ends when the reader of a pipe has left
-        return 141
+    except SystemExit as stop:  # how click ends after completing words, and when the reader of a pipe has left
+        return 141 if stop.code else 0
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        sys.stderr.write(clean(told.getvalue()))  # it may quote an argument, such as the name of a file
         return error.exit_code

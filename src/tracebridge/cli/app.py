@@ -1,31 +1,74 @@
-"""The group of all verbs."""
+"""The group of all verbs. A verb is loaded when it is called, so that help, version and completion answer at once."""
 
 from __future__ import annotations
 
-import click
+from importlib import import_module
 
-from tracebridge.cli.assess import assess, demo
-from tracebridge.cli.audit import audit
-from tracebridge.cli.certify import certify
-from tracebridge.cli.chain import fit, sample, show
-from tracebridge.cli.check import check
-from tracebridge.cli.compare import compare
-from tracebridge.cli.export import export
-from tracebridge.cli.horizon import horizon
-from tracebridge.cli.meta import doctor, schema
-from tracebridge.cli.props import props
-from tracebridge.cli.study import study
-from tracebridge.cli.traces import traces
-from tracebridge.cli.trials import trials
-from tracebridge.cli.whatif import whatif
+import click
+from click.shell_completion import CompletionItem
+
 from tracebridge.version import __version__
 
 _EPILOG = """\b
 Exit codes: 0 everything satisfied, 1 violated, a chain is rejected, or lint findings, 2 usage, 3 bad input, 4 undecided
-or an engine failed, 5 nothing to check, 6 engines disagree, 70 internal error, 130 interrupted."""
+or an engine failed, 5 nothing to check, 6 engines disagree or a replay differs, 70 internal error, 130 interrupted."""
+
+#: Verb to its module of `tracebridge.cli`, and what the list of verbs says of it.
+VERBS = {
+    "assess": ("assess", "Traces and properties in; chain, verdicts, report out."),
+    "audit": ("audit", "Audit stated confidence and a router that selects by it."),
+    "certify": ("certify", "Test whether traces are runs of a Markov chain."),
+    "check": ("check", "Check properties on a model with every engine."),
+    "compare": ("compare", "Compare two sets of runs: what differs, and where."),
+    "completion": ("completion", "Print what makes a shell complete verbs and options."),
+    "demo": ("assess", "Run the main job on a packaged corpus."),
+    "diff": ("diff", "Show what changed from one evidence file to another."),
+    "doctor": ("meta", "Tell which engines are there, and test each."),
+    "export": ("export", "Write a model and its properties for other tools."),
+    "fit": ("chain", "Fit a chain to traces and write it with its counts."),
+    "gate": ("gate", "Pass or stop an agent by its evidence, or against a baseline."),
+    "gsn": ("gsn", "Write evidence as a fragment of an assurance case."),
+    "horizon": ("horizon", "Show how R(d) grows with the budget d."),
+    "monitor": ("monitor", "Tell of live runs, step by step, how they may end."),
+    "props": ("props", "Check, rewrite and explain property files."),
+    "report": ("report", "Write evidence as an HTML page."),
+    "replay": ("replay", "Compute an evidence file again, number by number."),
+    "sample": ("chain", "Draw runs from a chain and write them as traces."),
+    "schema": ("meta", "Print the JSON Schema of a document."),
+    "show": ("chain", "Show a chain: where runs end, how long they take."),
+    "study": ("study", "Re-run studies of the papers beside their figures."),
+    "traces": ("traces", "Look at trace files, check them, convert them."),
+    "trials": ("trials", "Estimate pass^k, that k trials of a task all succeed."),
+    "watch": ("watch", "Follow traces as they come: verdicts and drift."),
+    "whatif": ("whatif", "Show what changing transitions would change."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_EPILOG)
+class _Verbs(click.Group):
+    """The verbs of `VERBS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        verb: click.Command = getattr(import_module(f"tracebridge.cli.{VERBS[cmd_name][0]}"), cmd_name)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)  # that of Group would load every verb
+        return [CompletionItem(name, help=VERBS[name][1]) for name in verbs] + options
+
+
+@click.group(
+    cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_EPILOG
+)
 @click.version_option(__version__, prog_name="tracebridge")
 def app() -> None:
     """From agent traces to model-checked reliability.
@@ -33,26 +76,3 @@ def app() -> None:
     Give it traces and a property file; it gives back an absorbing Markov chain, the same chain as a PRISM file, and a
     verdict for every property from two engines that must agree. Start with `tracebridge demo`.
     """
-
-
-for _verb in (
-    demo,
-    assess,
-    traces,
-    fit,
-    certify,
-    show,
-    sample,
-    export,
-    props,
-    check,
-    whatif,
-    horizon,
-    compare,
-    trials,
-    audit,
-    study,
-    schema,
-    doctor,
-):
-    app.add_command(_verb)

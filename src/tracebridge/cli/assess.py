@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, say, write
+from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.options import (
     checking,
@@ -21,6 +22,7 @@ from tracebridge.cli.options import (
     parse_pairs,
     reading,
 )
+from tracebridge.cli.shards import sharded, sharding
 from tracebridge.resources import packaged
 from tracebridge.traces.problems import counted
 
@@ -35,9 +37,10 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 
 
 @click.command()
-@click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]")
+@click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]", type=click.Path())
 @output
 @reading
+@sharding
 @fitting
 @checking
 @judging
@@ -76,6 +79,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
     help="Test whether runs differ by this; may be given more than once. [default: task, trial and model, as far as "
     "runs have them]",
 )
+@gate_files
 @common
 def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> int:
     """Fit a chain to traces, certify it, check every property with every engine and with the data, and report.
@@ -90,6 +94,8 @@ def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any)
         raise click.UsageError(f"{properties} is a property file; name the traces before it")
     if early := [path for path in paths if path.endswith(_PROPERTY_ENDINGS)]:
         raise click.UsageError(f"{early[0]} looks like a property file; put one property file behind the traces")
+    if as_json and options["summary"] == "-":
+        raise click.UsageError("with --json standard output carries that document alone; give --summary a file")
     return _run(paths, properties, options, seed=seed, as_json=as_json)
 
 
@@ -119,7 +125,7 @@ def _run(
 
     prism = options.get("prism")
     began = time.monotonic()
-    with progress_line() as progress:
+    with progress_line() as progress, sharded(options, progress) as places:
         assessment = run_assessment(
             paths,
             properties,
@@ -141,12 +147,19 @@ def _run(
             robust=options.get("robust"),
             covariates=[_COVARIATES.get(name, name) for name in options.get("covariates", ())] or None,
             **{name: options[name] for name in ("draws", "futures", "resamples", "replicates") if name in options},
+            **places,
             **fit_options(options),
         )
     if as_json:
         emit(assessment.document)
     else:
         _show(assessment)
+    write_gate_files(
+        assessment.document,
+        junit=options.get("junit"),
+        undecided=options.get("undecided", "fail"),
+        summary=options.get("summary"),
+    )
     if assessment.ladder is not None:
         say(f"took {time.monotonic() - began:.0f} s in all")
     return assessment.exit_code
@@ -180,7 +193,8 @@ def _show(assessment: Assessment) -> None:
         say(f"note: {note}")
     if assessment.folder is not None:
         write("")
-        write(f"written to {assessment.folder}: {', '.join(['results.json', *assessment.document['files']])}")
+        names = ["report.html", "evidence.json", *assessment.evidence.document["files"]]
+        write(f"written to {assessment.folder}: {', '.join(names)}")
 
 
 def _rates(counts: TransitionCounts, chosen: CensoringPolicy) -> str:

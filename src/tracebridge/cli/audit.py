@@ -8,8 +8,6 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.options import checking, common, output, parse_pairs
-from tracebridge.cli.verdicts import print_findings
-from tracebridge.report.table import verdict_columns, verdict_rows
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     "\b\nExample: one line an item, with the polls of its agents\n"
     "  tracebridge audit polls.jsonl -o audit"
 )
-@click.argument("paths", nargs=-1, metavar="[POLLS]...")
+@click.argument("paths", nargs=-1, metavar="[POLLS]...", type=click.Path())
 @output
 @click.option("--demo", is_flag=True, help="Audit the packaged deliberations instead of files.")
 @click.option(
@@ -185,6 +183,9 @@ def _show(run: AuditRun) -> None:
 
 
 def _show_models(run: AuditRun, model: FormalModel) -> None:
+    from tracebridge.cli.verdicts import print_findings
+    from tracebridge.report.table import verdict_columns, verdict_rows
+
     rejected = [test for test in model.ignorability if test.p_value < _LEVEL_OF_ASSUMPTION]
     for test in rejected:
         say(

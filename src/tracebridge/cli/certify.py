@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, write
-from tracebridge.cli.corpus import Corpus, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.corpus import Corpus, RunCorpus, fit_over_states_of, read_abstraction_of
 from tracebridge.cli.options import common, fit_options, fitting, given_fit_options, parse_pairs, reading
+from tracebridge.cli.shards import sharded, sharding
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _NEXT = {
     epilog="\b\nExample: does one chain describe these runs, whatever their task and site?\n"
     "  tracebridge certify runs.jsonl --covariate task --covariate site"
 )
-@click.argument("paths", nargs=-1, required=True, metavar="TRACES...")
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=click.Path())
 @click.option(
     "--chain",
     "chain",
@@ -85,6 +86,7 @@ _NEXT = {
     "having ended by some step, and information about the next step, in nats a step. [default: gap=0.1,nats=0.05]",
 )
 @reading
+@sharding
 @fitting
 @common
 def certify(
@@ -113,11 +115,13 @@ def certify(
     from tracebridge.inference import certify as judge
     from tracebridge.inference.expanded.modelling import is_first_order
 
-    if not is_first_order(model):
-        if chain is not None or covariates:
-            raise UsageError("--chain and --covariate are of the first-order certificate: leave them out with --model")
+    plain = is_first_order(model)
+    if not plain and (chain is not None or covariates):
+        raise UsageError("--chain and --covariate are of the first-order certificate: leave them out with --model")
+    corpus = _corpus(paths, chain, options)
+    if not plain:
         return certify_model(
-            Corpus(paths, options),
+            corpus,
             model,
             held_out=held_out,
             replicates=replicates,
@@ -129,7 +133,6 @@ def certify(
         )
     asked = tuple(_COVARIATES.get(name, name) for name in covariates)
     wanted = _parse_effects(effects)
-    corpus = Corpus(paths, options)
     watched = _WatchedAttributes(corpus)
     with progress_line() as progress:
         progress("reading traces and fitting the chain")
@@ -168,6 +171,18 @@ def certify(
     corpus.say_remarks(notes)
     _show(certificate)
     return code
+
+
+def _corpus(paths: Sequence[str], chain: str | None, options: Mapping[str, Any]) -> Corpus:
+    """The traces; without what their steps say, where the states do not depend on that."""
+    by_rules = options["state_map"] is None and options["text_features"] is None
+    if chain is not None:
+        abstraction = read_abstraction_of(chain).abstraction
+        by_rules = by_rules and abstraction is not None and abstraction.classifier is None
+    if not by_rules:
+        return Corpus(paths, options)
+    with progress_line() as progress, sharded(options, progress) as places:
+        return RunCorpus(paths, options, places)
 
 
 def _parse_effects(texts: tuple[str, ...]) -> ReferenceEffects:

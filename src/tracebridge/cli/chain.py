@@ -16,6 +16,8 @@ from tracebridge.cli.options import (
     parse_pairs,
     reading,
 )
+from tracebridge.cli.shards import sharded, sharding
+from tracebridge.cli.show_decision import scheduled_chain, show_decision
 from tracebridge.cli.show_sensitivity import property_file, show_sensitivity
 from tracebridge.traces.problems import counted
 
@@ -33,7 +35,7 @@ _MAX_MATRIX = 200
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o", "--output", "output", required=True, metavar="FILE", help="The chain.json to write; - is standard output."
 )
@@ -51,6 +53,7 @@ _MAX_MATRIX = 200
     "value of task, trial, model or an attribute).",
 )
 @reading
+@sharding
 @fitting
 @common
 def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: int, **options: Any) -> None:
@@ -64,16 +67,18 @@ def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: in
     from tracebridge.pipeline import fit_files
 
     plain = is_first_order(model)
-    fitted = fit_files(
-        list(paths),
-        trace_format=options["trace_format"],
-        mapping=parse_pairs(options["mapping"], "--map") or None,
-        outcomes=options["outcomes"],
-        endings=options["endings"],
-        skip_bad=options["skip_bad"],
-        keep=not plain,
-        **fit_options(options),
-    )
+    with progress_line() as progress, sharded(options, progress) as places:
+        fitted = fit_files(
+            list(paths),
+            trace_format=options["trace_format"],
+            mapping=parse_pairs(options["mapping"], "--map") or None,
+            outcomes=options["outcomes"],
+            endings=options["endings"],
+            skip_bad=options["skip_bad"],
+            keep=not plain,
+            **places,
+            **fit_options(options),
+        )
     for problem in fitted.corpus["problems"]:
         say(f"skipped: {problem}")
     if fitted.corpus["n_skipped"]:
@@ -119,7 +124,7 @@ def _print_states(abstraction: Abstraction) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=click.Path())
 @click.option(
     "--d-max", type=click.IntRange(0, 1_000_000), default=20, show_default=True, help="Show R(d) up to this budget."
 )
@@ -154,9 +159,13 @@ def show(
 ) -> None:
     """Show a chain: where runs end, how long they take, R(d), visits, N and B.
 
+    Of a decision process (MDP) it shows the actions of each state, the least and the greatest probability of each end
+    over all ways to choose, R(d) likewise, and the end components, in which runs may stay for ever.
+
     A chain whose states remember more than their step is shown by what its steps are: starts and visits are sums over
     the copies of a state, the other numbers means over them, weighted by expected visits.
     """
+    from tracebridge.chain.decision import DecisionProcess
     from tracebridge.checking.models import read_model
 
     values = parse_constants(constants)
@@ -170,6 +179,11 @@ def show(
     if properties is not None or every:
         raise click.UsageError("--property and --all belong to --sensitivity")
     read = read_model(model, constants=values)
+    if isinstance(read.described, DecisionProcess):
+        if matrix:
+            raise click.UsageError("--matrix is for chains: the visits of a decision process depend on its choices")
+        show_decision(read.described, d_max, as_json=as_json)
+        return
     chain = read.chain
     document = _described(chain, d_max)
     if read.expanded is not None and "missing" not in document:
@@ -308,7 +322,7 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=click.Path())
 @click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
 @click.option(
     "--max-steps",
@@ -324,6 +338,13 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     show_default=True,
     help="Runs of each task. In a chain with classes of tasks those of one task share its class.",
 )
+@click.option(
+    "--scheduler",
+    "scheduler",
+    metavar="NAME",
+    help="Of a decision process, how it chooses: uniform (at random), or max:LABEL or min:LABEL (so that the label is "
+    "most, or least, likely to be reached). [default: uniform]",
+)
 @click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
 @model_constants
 @common
@@ -332,6 +353,7 @@ def sample(
     n_runs: int,
     max_steps: int,
     trials: int,
+    scheduler: str | None,
     output: str,
     constants: tuple[str, ...],
     as_json: bool,
@@ -344,10 +366,19 @@ def sample(
     from msgspec import to_builtins
 
     from tracebridge.chain import sample_traces
+    from tracebridge.chain.decision import DecisionProcess
     from tracebridge.checking.models import read_model
     from tracebridge.traces import write_traces
 
-    chain = read_model(model, constants=parse_constants(constants)).chain
+    read = read_model(model, constants=parse_constants(constants))
+    if isinstance(read.described, DecisionProcess):
+        if scheduler is None:
+            say("note: a decision process has choices to make; they are made uniformly at random (--scheduler)")
+        chain = scheduled_chain(read.described, scheduler or "uniform")
+    elif scheduler is not None:
+        raise click.UsageError("--scheduler is for decision processes: a chain leaves nothing to choose")
+    else:
+        chain = read.chain
     runs = sample_traces(chain, n_runs, seed=seed, max_steps=max_steps, trials=trials)
     if output != "-" or not as_json:
         write_traces(runs, output)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from tracebridge.cli.console import emit, progress_line, say
+from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.options import checking, common, judging
 from tracebridge.version import __version__
@@ -43,11 +44,12 @@ Point = Mapping[str, Fraction | bool]
 
 
 @click.command()
-@click.argument("model")
-@click.argument("properties")
+@click.argument("model", type=click.Path())
+@click.argument("properties", type=click.Path())
 @checking
 @judging
 @guaranteeing
+@gate_files
 @common
 def check(
     model: str,
@@ -60,6 +62,9 @@ def check(
     draws: int,
     futures: int,
     robust: float | None,
+    junit: str | None,
+    undecided: Literal["fail", "skip"],
+    summary: str | None,
     as_json: bool,
     seed: int,
 ) -> int:
@@ -77,11 +82,14 @@ def check(
     from tracebridge.checking import ENGINE_NAMES, default_engines
     from tracebridge.cli.verdicts import ExperimentTable, print_findings
     from tracebridge.pctl import Experiment, read_properties
-    from tracebridge.pipeline import engine_version
     from tracebridge.report.recorded import recorded_standings
+    from tracebridge.report.tool import engine_version
 
     if model == properties == "-":
         raise click.UsageError("only one of MODEL and PROPERTIES can be standard input")
+    if as_json and summary == "-":
+        raise click.UsageError("with --json standard output carries that document alone; give --summary a file")
+    documented = as_json or junit is not None or summary is not None
     names = engines or default_engines(prism)
     file = read_properties(Path(properties) if properties != "-" else "-")
     experiment = Experiment.parse(part for text in constants for part in text.split(","))
@@ -100,7 +108,7 @@ def check(
         documents = []
         for point, findings in points:
             table.add(point, findings)
-            if as_json:
+            if documented:
                 documents.append(_point_document(point, findings))
         codes = table.exit_codes
         shown = {"varying": list(experiment.varying), "points": documents}
@@ -111,13 +119,13 @@ def check(
     else:
         ((_, findings),) = points
         codes = [each.agreement.exit_code for each in findings]
-        if as_json:
+        if documented:
             shown = {"properties": [each.to_dict() for each in findings]}
-        else:
+        if not as_json:
             print_findings(findings)
             print_guarantees(findings)
     code = worst_exit_code(codes)
-    if as_json:
+    if documented:
         tool = {
             "name": "tracebridge",
             "version": __version__,
@@ -126,7 +134,10 @@ def check(
         kind = "tracebridge-experiment" if experiment.varying else "tracebridge-check"
         head = {"kind": kind, "schema_version": 1, "tool": tool, "model": model, "exact": exact}
         certificate = None if recorded is None or not recorded.standings else recorded.to_dict()
-        emit({**head, **shown, "certificate": certificate, "exit_code": code})
+        document = {**head, **shown, "certificate": certificate, "exit_code": code}
+        write_gate_files(document, junit=junit, undecided=undecided, summary=summary)
+        if as_json:
+            emit(document)
     return code
 
 

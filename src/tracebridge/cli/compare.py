@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.command(
     epilog="\b\nExample: what did the new version change?\n  tracebridge compare old_runs.jsonl new_runs.jsonl --d 15"
 )
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", type=click.Path())
+@click.argument("second", metavar="B", type=click.Path())
 @click.option(
     "--d", "budget", type=click.IntRange(1, 100_000), default=10, show_default=True, help="The step budget d of R(d)."
 )

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Tables fit this many columns.
 WIDTH = 100
@@ -46,6 +46,9 @@ def print_table(
     styles: dict[str, str] | None = None,
 ) -> None:
     """A table of plain text on standard output; ``styles`` colours cells that hold exactly that text."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
     for name in columns:
         table.add_column(name, overflow="fold")
@@ -55,18 +58,20 @@ def print_table(
 
 
 def _console(stream: Any) -> Console:
+    from rich.console import Console
+
     return Console(
         file=stream,
         width=min(WIDTH, _terminal_width(stream)),
         highlight=False,
-        no_color="NO_COLOR" in os.environ or None,
+        no_color=bool(os.environ.get("NO_COLOR")),  # set to nothing it asks for nothing
     )
 
 
 def _terminal_width(stream: Any) -> int:
     if not stream.isatty():
         return WIDTH
-    return os.get_terminal_size(stream.fileno()).columns
+    return os.get_terminal_size(stream.fileno()).columns or WIDTH  # a terminal without a size says zero
 
 
 @contextmanager
@@ -75,5 +80,7 @@ def progress_line() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda message: None
         return
+    from rich.text import Text
+
     with _console(sys.stderr).status("") as status:
         yield lambda message: status.update(Text(clean(message)))

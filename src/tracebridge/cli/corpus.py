@@ -10,8 +10,8 @@ from msgspec import structs
 from tracebridge.cli.console import say
 from tracebridge.cli.options import parse_pairs
 from tracebridge.errors import ModelError
-from tracebridge.traces import Outcome, open_traces
-from tracebridge.traces.problems import counted
+from tracebridge.traces import Outcome, is_read_once, open_traces
+from tracebridge.traces.problems import ProblemLog, counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Corpus:
     """The traces of some paths; every iteration reads them again, so that they need not be in memory.
 
-    Standard input can be read once only: its traces are kept.
+    Standard input and pipes can be read once only: their traces are kept.
     """
 
     def __init__(self, paths: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -35,13 +35,18 @@ class Corpus:
             endings=options["endings"],
             skip_bad=options["skip_bad"],
         )
-        self._is_kept = "-" in paths
+        self._is_kept = any(map(is_read_once, paths))
         self._kept: tuple[Trace, ...] | None = None
 
     def __iter__(self) -> Iterator[Trace]:
         if self._is_kept and self._kept is None:
             self._kept = tuple(self._stream)
         return iter(self._stream if self._kept is None else self._kept)
+
+    @property
+    def log(self) -> ProblemLog:
+        """What is wrong with the traces; after the first iteration."""
+        return self._stream.log
 
     def document(self) -> dict[str, Any]:
         """What was read, as JSON values; after the first iteration."""
@@ -50,17 +55,52 @@ class Corpus:
             "n_skipped": self._stream.log.n_skipped,
             "problems": [str(problem) for problem in self._stream.log.listing()],
             "notes": [str(note) for note in self._stream.log.notes],
+            "endings": self._stream.endings.to_dict(),
         }
 
     def say_remarks(self, notes: Iterable[str] = ()) -> None:
         """Tell what was skipped, what the reader of the files noted, and more notes; after the first iteration."""
-        log = self._stream.log
+        log = self.log
         for problem in log.listing():
             say(f"skipped: {problem}")
         if log.n_skipped:
             say(f"skipped in all: {counted(log.n_skipped, 'record')}")
         for note in [*log.notes, *notes]:
             say(f"note: {note}")
+
+
+class RunCorpus(Corpus):
+    """The traces of some paths without what their steps say, read at once and by as many as the user wants.
+
+    That is enough wherever states come from rule-based features.
+    """
+
+    def __init__(self, paths: Sequence[str], options: Mapping[str, Any], places: Mapping[str, Any]) -> None:
+        """Of the paths that the user gave, with the options of `reading`; ``places`` are those of `sharded`."""
+        from tracebridge.sharding import ShardOptions, read_shards
+
+        self.name = ", ".join(paths)
+        asked = ShardOptions.of(
+            format=options["trace_format"],
+            mapping=parse_pairs(options["mapping"], "--map") or None,
+            outcomes=options["outcomes"],
+            endings=options["endings"],
+            runs=True,
+        )
+        self._shards = read_shards(paths, asked, **places)
+        self._shards.require_usable(skip_bad=options["skip_bad"])
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self._shards.runs or ())
+
+    @property
+    def log(self) -> ProblemLog:
+        """What is wrong with the traces."""
+        return self._shards.log
+
+    def document(self) -> dict[str, Any]:
+        """What was read, as JSON values."""
+        return self._shards.document()
 
 
 def read_abstraction_of(path: str) -> ChainFit:

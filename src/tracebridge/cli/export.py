@@ -24,7 +24,7 @@ _OF_PROCESSES = ("prism", "drn", "json")
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=click.Path())
 @click.option(
     "--to",
     "target",

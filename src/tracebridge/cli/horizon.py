@@ -28,7 +28,7 @@ _LONGEST_CURVE = 1_000
     epilog="\b\nExample: which budget is enough for all but one success in a hundred runs, and for R(d) >= 0.6?\n"
     "  tracebridge horizon chain.json --gap 0.01 --target 0.6"
 )
-@click.argument("model")
+@click.argument("model", type=click.Path())
 @click.option(
     "--gap",
     default="0.01",

@@ -19,14 +19,20 @@ _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["trace", "broadcast-trace"]))
+@click.argument("name", type=click.Choice(["trace", "broadcast-trace", "evidence"]))
 @common
 def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """Print the JSON Schema of a document: a line of native traces, or of deliberations (broadcast-trace/0.1)."""
+    """Print the JSON Schema of a document.
+
+    trace is a line of native traces, broadcast-trace one of deliberations (broadcast-trace/0.1), and evidence the
+    evidence.json of an assessment.
+    """
     from tracebridge.confidence.broadcast import broadcast_schema
+    from tracebridge.report.evidence_schema import evidence_schema
     from tracebridge.traces import trace_schema
 
-    emit(trace_schema() if name == "trace" else broadcast_schema())
+    schemas = {"trace": trace_schema, "broadcast-trace": broadcast_schema, "evidence": evidence_schema}
+    emit(schemas[name]())
 
 
 @click.command()

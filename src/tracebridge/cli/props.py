@@ -29,7 +29,7 @@ def props() -> None:
 
 
 @props.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--model", metavar="MODEL", help="Check labels and reward structures against this model.")
 @model_constants
 @common
@@ -58,7 +58,7 @@ def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool
 
 
 @props.command("format")
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option(
     "--for",
     "target",
@@ -82,7 +82,7 @@ def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  #
 
 
 @props.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @common
 def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
     """Say in plain words what each property means."""
@@ -101,7 +101,7 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @props.command()
-@click.argument("source", metavar="MODEL|TRACES")
+@click.argument("source", metavar="MODEL|TRACES", type=click.Path())
 @reading
 @model_constants
 @common

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.options import common, parse_pairs, reading
-from tracebridge.errors import TraceError
-from tracebridge.traces import OUTCOME_WORDS, TraceStream, known_readers, open_traces, summarize, write_traces
-from tracebridge.traces.problems import counted
+from tracebridge.cli.shards import sharded, sharding
+from tracebridge.traces import OUTCOME_WORDS, known_readers, open_traces, write_traces
+from tracebridge.traces.problems import ProblemLog, counted
+from tracebridge.traces.readers import plug_ins
+from tracebridge.traces.readers.plug_ins import PlugInReader
+from tracebridge.version import __version__
+
+if TYPE_CHECKING:
+    from tracebridge.sharding import ShardedCorpus
 
 
 @click.group()
@@ -24,12 +30,20 @@ def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
     """List the formats, with what each takes as a step, an error and an outcome."""
     readers = list(known_readers().values())
     words = {word: str(outcome) for word, outcome in OUTCOME_WORDS.items()}
+    broken = plug_ins().problems()
     if as_json:
-        described = [{"name": r.name, "description": r.description, "details": _details(r)} for r in readers]
-        emit({"schema_version": 1, "formats": described, "outcome_words": words})
+        described = [
+            {"name": each.name, "description": each.description, "origin": _origin(each), "details": _details(each)}
+            for each in readers
+        ]
+        unused = [str(problem) for problem in broken]
+        emit({"schema_version": 1, "formats": described, "unused_plug_ins": unused, "outcome_words": words})
         return
+    for problem in broken:
+        say(f"note: {problem}")
     for reader in readers:
-        write(f"{reader.name}: {reader.description}\n\n{_details(reader)}\n")
+        origin = f" [{_origin(reader)}]" if isinstance(reader, PlugInReader) else ""
+        write(f"{reader.name}: {reader.description}{origin}\n\n{_details(reader)}\n")
     for outcome in dict.fromkeys(words.values()):
         write(f"words for {outcome}: {', '.join(word for word, meaning in words.items() if meaning == outcome)}")
 
@@ -48,24 +62,19 @@ def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
 @reading
+@sharding
 @common
 def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """Count the runs, outcomes, reasons, lengths, steps, errors and tasks in trace files."""
-    stream = _open(paths, options)
-    found = summarize(stream)
-    document = {
-        **found.to_dict(),
-        "files": [file.to_dict() for file in stream.files],
-        "n_skipped": stream.log.n_skipped,
-        "problems": [str(problem) for problem in stream.log.listing()],
-        "notes": [str(note) for note in stream.log.notes],
-    }
+    corpus = _counted(paths, options)
+    corpus.require_usable(skip_bad=options["skip_bad"])
+    found = corpus.tally.summary()
     if as_json:
-        emit(document)
+        emit({**found.to_dict(), **corpus.document()})
         return
-    report_reading(stream)
+    report_reading(corpus.log)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in found.outcomes.items())
     write(f"{counted(found.n_runs, 'run')} ({outcomes}), {counted(found.n_steps, 'step')}")
     length = f"from {found.length_min} to {found.length_max}, median {found.length_median:g}"
@@ -83,30 +92,26 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
 @reading
+@sharding
 @click.option(
     "--max-problems", type=click.IntRange(min=1), default=1000, show_default=True, help="List at most this many."
 )
 @common
 def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int, **options: Any) -> int:  # noqa: ARG001
-    """List every problem of trace files with file, record and field; exit code 3 if there is one."""
-    stream = _open(paths, options, max_problems=max_problems, thorough=True)
-    n_runs = 0
-    try:
-        for _ in stream:
-            n_runs += 1
-    except TraceError:
-        pass  # the log below holds every problem, with its place
-    problems = stream.log.listing()
+    """List every problem of trace files with file, record and field; exit code 3 if there is one, 5 if no run."""
+    corpus = _counted(paths, options, max_problems=max_problems)
+    log, n_runs = corpus.log, corpus.tally.n_runs
+    problems = log.listing()
     if as_json:
         emit(
             {
                 "schema_version": 1,
                 "n_runs": n_runs,
-                "n_skipped": stream.log.n_skipped,
-                "n_problems": stream.log.n_problems,
-                "files": [file.to_dict() for file in stream.files],
+                "n_skipped": log.n_skipped,
+                "n_problems": log.n_problems,
+                "files": [file.to_dict() for file in corpus.files],
                 "problems": [
                     {
                         "path": problem.location.path,
@@ -118,24 +123,23 @@ def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int
                     }
                     for problem in problems
                 ],
-                "notes": [str(note) for note in stream.log.notes],
+                "notes": [str(note) for note in log.notes],
             }
         )
     else:
         for problem in problems:
             write(str(problem))
-        for note in stream.log.notes:
+        for note in log.notes:
             say(f"note: {note}")
-        write(
-            f"fine: {counted(n_runs, 'run')}; not usable: {counted(stream.log.n_skipped, 'record')}"
-            if problems
-            else f"{counted(n_runs, 'run')}, all fine"
-        )
-    return 3 if problems else 0
+        if problems:
+            write(f"fine: {counted(n_runs, 'run')}; not usable: {counted(log.n_skipped, 'record')}")
+        else:
+            write(f"{counted(n_runs, 'run')}, all fine" if n_runs else "there is no run")
+    return 3 if problems else 0 if n_runs else 5
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o",
     "--output",
@@ -148,41 +152,53 @@ def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int
 @common
 def convert(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """Write traces of any known format as native JSON lines."""
-    stream = _open(paths, options)
-    n_runs = write_traces(stream, output)
-    report_reading(stream)
-    if as_json and output != "-":
-        emit({"schema_version": 1, "n_runs": n_runs, "output": output, "n_skipped": stream.log.n_skipped})
-    else:
-        say(f"wrote {counted(n_runs, 'run')} to {'standard output' if output == '-' else output}")
-
-
-def report_reading(stream: TraceStream) -> None:
-    """Tell on standard error what was skipped and what the reader should know."""
-    for problem in stream.log.listing():
-        say(f"skipped: {problem}")
-    if stream.log.n_skipped:
-        say(f"skipped in all: {counted(stream.log.n_skipped, 'record')}")
-    for note in stream.log.notes:
-        say(f"note: {note}")
-
-
-def _open(
-    paths: tuple[str, ...], options: dict[str, Any], *, max_problems: int = 100, thorough: bool = False
-) -> TraceStream:
-    return open_traces(
+    stream = open_traces(
         list(paths),
         format=options["trace_format"],
         mapping=parse_pairs(options["mapping"], "--map") or None,
         outcomes=options["outcomes"],
         endings=options["endings"],
         skip_bad=options["skip_bad"],
-        max_problems=max_problems,
-        thorough=thorough,
     )
+    n_runs = write_traces(stream, output)
+    report_reading(stream.log)
+    if as_json and output != "-":
+        emit({"schema_version": 1, "n_runs": n_runs, "output": output, "n_skipped": stream.log.n_skipped})
+    else:
+        say(f"wrote {counted(n_runs, 'run')} to {'standard output' if output == '-' else output}")
+
+
+def report_reading(log: ProblemLog) -> None:
+    """Tell on standard error what was skipped and what the reader should know."""
+    for problem in log.listing():
+        say(f"skipped: {problem}")
+    if log.n_skipped:
+        say(f"skipped in all: {counted(log.n_skipped, 'record')}")
+    for note in log.notes:
+        say(f"note: {note}")
+
+
+def _counted(paths: tuple[str, ...], options: dict[str, Any], *, max_problems: int = 100) -> ShardedCorpus:
+    """Read trace files for what is counted of them, wherever the user wants that to be done."""
+    from tracebridge.sharding import ShardOptions, read_shards
+
+    with progress_line() as progress, sharded(options, progress) as places:
+        asked = ShardOptions.of(
+            format=options["trace_format"],
+            mapping=parse_pairs(options["mapping"], "--map") or None,
+            outcomes=options["outcomes"],
+            endings=options["endings"],
+            max_problems=max_problems,
+            features=False,
+        )
+        return read_shards(paths, asked, **places)
+
+
+def _origin(reader: object) -> str:
+    return reader.origin if isinstance(reader, PlugInReader) else f"tracebridge {__version__}"
 
 
 def _details(reader: object) -> str:
     from inspect import cleandoc
 
-    return cleandoc(type(reader).__doc__ or "")
+    return reader.details if isinstance(reader, PlugInReader) else cleandoc(type(reader).__doc__ or "")

@@ -26,7 +26,7 @@ _MOST_TRIALS = 1_000
     epilog="\b\nExample: how likely do 8 trials of a task all succeed, each within 15 steps?\n"
     "  tracebridge trials runs.jsonl --k 1,2,4,8 --d 15"
 )
-@click.argument("paths", nargs=-1, required=True, metavar="TRACES...")
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=click.Path())
 @click.option("--k", "ks", default="1,2,4,8", show_default=True, metavar="K,...", help="Numbers of trials.")
 @click.option(
     "--d",

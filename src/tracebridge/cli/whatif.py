@@ -24,7 +24,7 @@ _SHOWN_ROWS = 15
 
 
 @click.command()
-@click.argument("chain")
+@click.argument("chain", type=click.Path())
 @click.option(
     "--redirect",
     "redirects",

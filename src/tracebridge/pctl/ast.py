@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Literal, cast
 
+from tracebridge.html_table import html_table
+
 Comparison = Literal["<", "<=", ">", ">="]
 Optimum = Literal["min", "max"]
 
@@ -541,6 +543,21 @@ class PropertyFile(Tree):
     unattached: tuple[Annotation, ...] = field(default=(), compare=False)
     trailing_comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     path: str | None = field(default=None, compare=False)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record a property: ``name``, ``formula``, and its annotations by key."""
+        return [
+            {"name": each.name, "formula": each.text, **{note.key: note.value for note in each.annotations}}
+            for each in self.properties
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.name, each.text, "; ".join(f"{note.key} {note.value}" for note in each.annotations))
+            for each in self.properties
+        ]
+        caption = f"PropertyFile {self.path or ''} of {len(rows)} properties"
+        return html_table(("property", "formula", "annotations"), rows, caption=caption, noun="properties")
 
 
 def children(node: Node) -> Iterator[Node]:

@@ -106,9 +106,18 @@ def read_properties(path: str | Path) -> PropertyFile:
     """Read a property file (``.props``, ``.pctl``), in UTF-8; ``-`` is standard input.
 
     Raises:
-        PropertyError: no such file, not UTF-8, too large, or as for :func:`parse_properties`.
+        PropertyError: as for :func:`read_property_text` and :func:`parse_properties`.
     """
-    name = "<stdin>" if str(path) == "-" else str(path)
+    return parse_properties(read_property_text(path), path=_name_of(path))
+
+
+def read_property_text(path: str | Path) -> str:
+    """The text of a property file; ``-`` is standard input.
+
+    Raises:
+        PropertyError: no such file, not UTF-8, or too large.
+    """
+    name = _name_of(path)
     location = Location(path=name)
     if str(path) == "-":
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -125,14 +134,17 @@ def read_properties(path: str | Path) -> PropertyFile:
     if len(data) > MAX_BYTES:
         raise _too_large(name)
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PropertyError(
             f"byte {data[error.start]:#04x} is not UTF-8; save the file in UTF-8",
             location=Location(path=name, line=line),
         ) from error
-    return parse_properties(text, path=name)
+
+
+def _name_of(path: str | Path) -> str:
+    return "<stdin>" if str(path) == "-" else str(path)
 
 
 # ---------------------------------------------------------------- tokens to items

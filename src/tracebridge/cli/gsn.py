@@ -1,0 +1,49 @@
+"""``tracebridge gsn``: a fragment of an assurance case."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from tracebridge.cli.console import emit, say, write
+from tracebridge.cli.gate_files import in_a_folder, write_text
+from tracebridge.cli.options import common
+
+
+@click.command(
+    epilog="\b\nExamples: YAML for gsn2x, and a diagram that GitHub shows in Markdown\n"
+    "  tracebridge gsn out/evidence.json -o agent.gsn.yaml\n"
+    "  tracebridge gsn out/evidence.json --to mermaid"
+)
+@click.argument("evidence", type=click.Path())
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["yaml", "mermaid"]),
+    default="yaml",
+    show_default=True,
+    help="The YAML that gsn2x reads, or a Mermaid flowchart.",
+)
+@click.option("-o", "--output", callback=in_a_folder, metavar="FILE", help="File to write. [default: standard output]")
+@common
+def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_json: bool, seed: int) -> None:  # noqa: ARG001
+    """Write EVIDENCE as a fragment of an assurance case in the Goal Structuring Notation.
+
+    Each property with a verdict is a goal. It has a solution only if it is satisfied, two engines agree, and the
+    certificate does not reject the chain for it; otherwise it is undeveloped and says why.
+    """
+    from tracebridge.report.evidence_reading import read_evidence
+    from tracebridge.report.gsn import elements, gsn_text
+
+    found = elements(read_evidence(evidence))
+    text = gsn_text(found, form)
+    undeveloped = [element.name for element in found if element.undeveloped]
+    if as_json:
+        emit({"schema_version": 1, "form": form, "undeveloped": undeveloped, "text": text})
+    if output is not None and output != "-":
+        write_text(output, text)
+    elif not as_json:
+        write(text)
+    if undeveloped:
+        say(f"not supported by this evidence: {', '.join(undeveloped)}")
