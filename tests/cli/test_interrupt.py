@@ -69,6 +69,11 @@ def wait_for_storm(client: subprocess.Popen[str], *, busy: float) -> int:
     pytest.fail("Storm never computed")
 
 
+def heeding_ctrl_c() -> None:
+    """A process that a shell started in the background ignores Ctrl-C, and so do its children; this one is not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("busy", [0, 3], ids=["while Storm starts", "while Storm computes"])
 def test_ctrl_c_ends_a_check_that_hangs_in_storm(tmp_path: Path, busy: float) -> None:
     (tmp_path / "model.json").write_text(MODEL)
@@ -81,6 +86,7 @@ def test_ctrl_c_ends_a_check_that_hangs_in_storm(tmp_path: Path, busy: float) ->
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heeding_ctrl_c,
     )
     try:
         storm = wait_for_storm(client, busy=busy)

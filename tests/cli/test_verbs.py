@@ -11,8 +11,6 @@ import pytest
 from tracebridge.cli import run
 from tracebridge.cli.app import app
 
-ROOT = Path(__file__).resolve().parents[2]
-
 RUNS = """run_id,step,state,outcome
 a,0,plan,
 a,1,search,
@@ -70,11 +68,6 @@ def test_every_verb_explains_itself_and_takes_the_common_options(path, command, 
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{parameter.name} has no help"
-
-
-@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) for path, _ in COMMANDS])
-def test_every_verb_is_in_the_readme(path, command):
-    assert f"`tracebridge {' '.join(path)}" in (ROOT / "README.md").read_text()
 
 
 def test_no_argument_shows_the_help(capsys):

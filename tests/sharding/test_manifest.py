@@ -222,7 +222,7 @@ def put(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("schema_version", 2), "schema_version 2 is not 1"),
+        (put("schema_version", 1), "schema_version 1 is not 2"),
         (put("ids", b"short"), "digests of trace_ids are cut"),
         (put("tally.lengths", {"2": 2}), "do not add up"),
         (put("tally.errors", {"x": 2}), "more errors than occurrences"),

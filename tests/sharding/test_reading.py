@@ -40,8 +40,16 @@ RUNS = st.lists(
 
 
 def traces_of(runs: Sequence[tuple[list[Step], Outcome, str | None, str | None]]) -> list[Trace]:
+    dates = [{}, {"started": "2026-03-01T00:00:00Z"}, {"started": "2026-01-02T03:04:05+01:00"}, {"started": "soon"}]
     return [
-        Trace(trace_id=f"run-{i}", outcome=outcome, steps=tuple(steps), task_id=task, termination=reason)
+        Trace(
+            trace_id=f"run-{i}",
+            outcome=outcome,
+            steps=tuple(steps),
+            task_id=task,
+            termination=reason,
+            attributes=dates[i % len(dates)],
+        )
         for i, (steps, outcome, task, reason) in enumerate(runs)
     ]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tracebridge.errors import NothingToCheckError
 from tracebridge.traces import Outcome, Step, StepCount, Trace, TraceTally, summarize
 from tracebridge.traces import summary as summary_module
+from tracebridge.traces.run_dates import RunDates, dates_text
 
 
 def trace(length: int, index: int, **fields: object) -> Trace:
@@ -71,6 +72,9 @@ NAMED_RUNS = st.lists(
         termination=st.sampled_from([None, "cap"]),
         task_id=st.sampled_from([None, "t", "u"]),
         model=st.sampled_from([None, "m"]),
+        attributes=st.sampled_from(
+            [{}, {"started": 7}, {"started": "2026-01-02T03:04:05Z"}, {"started": "2025-01-01T00:00"}]
+        ),
     ),
     max_size=6,
 )
@@ -89,3 +93,43 @@ def test_tallies_add_up_and_come_back(first: list[Trace], then: list[Trace]) -> 
         assert (total.n_runs, total.n_steps) == (len(first + then), sum(len(trace.steps) for trace in first + then))
         if first or then:
             assert total.summary() == summarize([*first, *then])
+
+
+DATED = [
+    ({"started": "2026-01-02T03:04:05+02:00"}, "2026-01-02T01:04:05Z"),
+    ({"started": "2026-01-02T02:00:00"}, "2026-01-02T02:00:00Z"),
+    ({"started": "2025-12-31T23:59:59.9Z"}, "2025-12-31T23:59:59Z"),
+    ({"started": "yesterday"}, None),
+    ({"started": 1_800_000_000}, None),
+    ({}, None),
+]
+
+
+@given(which=st.lists(st.sampled_from(DATED), min_size=1, max_size=8))
+def test_dates(which: list[tuple[dict[str, object], str | None]]) -> None:
+    found = summarize(trace(1, index, attributes=attributes) for index, (attributes, _) in enumerate(which))
+    known = sorted(began for _, began in which if began is not None)
+    first, last = (known[0], known[-1]) if known else (None, None)
+    assert found.to_dict()["dates"] == {"n_runs": len(known), "first": first, "last": last}
+
+
+def test_dates_are_told() -> None:
+    began = {"n_runs": 2, "first": "2026-01-02T03:04:05Z", "last": "2026-02-01T00:00:00Z"}
+    assert dates_text(began, 2) == "from 2026-01-02T03:04:05Z to 2026-02-01T00:00:00Z"
+    assert dates_text(began, 5).endswith(" (2 of 5 runs; of the others it is not recorded)")
+    assert dates_text({**began, "last": began["first"]}, 2) == "at 2026-01-02T03:04:05Z"
+    assert dates_text(RunDates().to_dict(), 5) == "not recorded"
+
+
+NOON, LATER = "2026-01-02T12:00:00Z", "2026-01-02T12:00:01Z"
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "first", "last"),
+    [(1, None, None), (0, NOON, NOON), (9, NOON, NOON), (1, LATER, NOON), (1, "soon", "soon"), (-1, None, None)],
+)
+def test_dates_that_no_runs_have(n_runs: int, first: str | None, last: str | None) -> None:
+    tally = TraceTally()
+    tally.add(trace(1, 0))
+    with pytest.raises(ValueError, match=r"date|Expected"):
+        TraceTally.from_dict({**tally.to_dict(), "dates": {"n_runs": n_runs, "first": first, "last": last}})

@@ -13,6 +13,7 @@ from tracebridge.traces import OUTCOME_WORDS, known_readers, open_traces, write_
 from tracebridge.traces.problems import ProblemLog, counted
 from tracebridge.traces.readers import plug_ins
 from tracebridge.traces.readers.plug_ins import PlugInReader
+from tracebridge.traces.run_dates import dates_text
 from tracebridge.version import __version__
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
     write(f"tasks: {found.n_tasks}" + (f" ({trials})" if trials else "; runs name no task"))
     if found.models:
         write("models: " + ", ".join(f"{model} ({runs})" for model, runs in found.models.items()))
+    write(f"runs began: {dates_text(found.dates.to_dict(), found.n_runs)}")
     if found.terminations:
         print_table(["termination", "runs"], [[name, str(n)] for name, n in found.terminations.items()])
     rows = [[name, str(count.n), str(count.n_errors)] for name, count in list(found.steps.items())[:40]]

@@ -148,6 +148,14 @@ def _limits(results: Mapping[str, Any], chain_fit: ChainFit | ExpandedFit) -> It
         "other-conditions",
         f"Nothing is said of other tasks, models{named}, prompts, tools or users than those of these runs.",
     )
+    if (undated := corpus["n_runs"] - corpus["dates"]["n_runs"]) > 0:
+        yield (
+            "unknown-dates",
+            (
+                f"When {undated} of {counted(corpus['n_runs'], 'run')} began is not recorded: nobody can say how old "
+                "these numbers are."
+            ),
+        )
     longest = corpus["length"]["max"]
     bounds = results["reliability_bounds"]
     horizon = f"No run was seen beyond step {longest}: what is said of later steps is the chain's extrapolation."

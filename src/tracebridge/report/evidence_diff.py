@@ -23,6 +23,7 @@ from tracebridge.inference.posterior import ChainPosterior
 from tracebridge.inference.uncertainty import DEFAULT_LEVEL, draw_properties, resolved_properties
 from tracebridge.pctl import ast
 from tracebridge.report.evidence_changes import Change, EvidenceDiff, PropertyChange, TransitionChange
+from tracebridge.traces.run_dates import dates_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,6 +93,7 @@ def _described(evidence: Evidence) -> dict[str, Any]:
         "skipped records": corpus["n_skipped"],
         "tasks": corpus["n_tasks"],
         **outcomes,
+        "runs began": dates_text(corpus["dates"], corpus["n_runs"]),
         "models": ", ".join(corpus["models"]),
         "pass rate": fit["pass_rate"][fit["censored"]],
         "model of the chain": fit["model"],

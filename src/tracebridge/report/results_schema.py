@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tracebridge.traces.run_dates import Instant
+
 Number = float | str  # text for a rational, NaN and infinities, see `number_to_json`
 Verdict = Literal["satisfied", "violated", "undecided", "unsupported", "error"]
 Count = Annotated[int, Meta(ge=0)]
@@ -201,6 +203,14 @@ class Steps(Strict):
     n_errors: Count
 
 
+class Dates(Strict):
+    """When the runs began that say it."""
+
+    n_runs: Count
+    first: Instant | None
+    last: Instant | None
+
+
 class Corpus(msgspec.Struct):
     """What was read."""
 
@@ -217,6 +227,7 @@ class Corpus(msgspec.Struct):
     runs_per_task: dict[Whole, Count]
     n_without_task: Count
     models: dict[str, Count]
+    dates: Dates
     files: list[ReadFile]
     n_skipped: Count
     problems: list[str]

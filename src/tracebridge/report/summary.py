@@ -33,6 +33,7 @@ from tracebridge.report.table import (
 from tracebridge.report.uncertainty import basis_lines, opinion_text, plan_text
 from tracebridge.states.model_form import FIRST_ORDER
 from tracebridge.traces.problems import counted
+from tracebridge.traces.run_dates import dates_text
 
 if TYPE_CHECKING:
     from tracebridge.chain.counts import CensoringPolicy, TransitionCounts
@@ -190,6 +191,7 @@ def _corpus(findings: Findings) -> Iterator[str]:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in corpus["outcomes"].items())
     runs, steps = counted(corpus["n_runs"], "run"), counted(corpus["n_steps"], "step")
     yield f"{runs} ({outcomes}), {steps}; {counted(corpus['n_skipped'], 'record')} skipped."
+    yield f"When the runs began: {dates_text(corpus['dates'], corpus['n_runs'])}."
     yield table(
         ["file", "format", "runs", "SHA-256"],
         [[file["path"], file["format"], str(file["n_records"]), file["sha256"]] for file in corpus["files"]],

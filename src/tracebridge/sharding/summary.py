@@ -29,7 +29,7 @@ from tracebridge.traces.problems import ProblemLog
 from tracebridge.traces.summary import TraceTally
 from tracebridge.traces.trace_ids import DIGEST_BYTES
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: A summary that unpacks to more is neither written nor read.
 MAX_BYTES = 1 << 31

@@ -61,6 +61,7 @@ class JsonlReader:
     censoring     ``outcome: censored``; the reason is ``termination``
     task, trial   ``task_id``, ``trial``
     model         ``model``
+    started       ``attributes.started``, if it is an ISO 8601 instant; without an offset it is taken as UTC
     source        ``source`` where the line has one, else ``<file>:<line>``
     ============  ===============================================================================
 

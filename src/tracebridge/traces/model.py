@@ -58,7 +58,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         trial: which attempt at the task this was.
         model: the model that ran.
         source: the file and record the run came from.
-        attributes: anything else; values are JSON.
+        attributes: anything else; values are JSON. ``started`` is when the run began, an ISO 8601 instant.
     """
 
     trace_id: Identifier

@@ -12,6 +12,8 @@ import msgspec
 
 from tracebridge.errors import NothingToCheckError
 from tracebridge.traces.model import Outcome
+from tracebridge.traces.readers.instants import STARTED, instant
+from tracebridge.traces.run_dates import RunDates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,6 +53,7 @@ class TraceSummary:
         runs_per_task: tasks by their number of runs.
         n_without_task: runs that name no task.
         models: runs by model; those that name none are not in it.
+        dates: when runs began, by their attribute ``started``; those of which it is no instant are not in it.
     """
 
     n_runs: int
@@ -68,6 +71,7 @@ class TraceSummary:
     runs_per_task: Mapping[int, int]
     n_without_task: int
     models: Mapping[str, int]
+    dates: RunDates
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -90,6 +94,7 @@ class TraceSummary:
             "runs_per_task": {str(runs): tasks for runs, tasks in self.runs_per_task.items()},
             "n_without_task": self.n_without_task,
             "models": dict(self.models),
+            "dates": self.dates.to_dict(),
         }
 
 
@@ -108,6 +113,7 @@ class TraceTally:
         self._errors: Counter[str] = Counter()
         self._tasks: Counter[str] = Counter()
         self._models: Counter[str] = Counter()
+        self._dates = RunDates()
         self._n_other = 0
 
     def add(self, trace: Trace) -> Trace:
@@ -120,6 +126,8 @@ class TraceTally:
             self._tasks[trace.task_id] += 1
         if trace.model is not None:
             self._models[trace.model] += 1
+        if (began := instant(trace.attributes.get(STARTED))) is not None:
+            self._dates = self._dates.including(began)
         names = list(map(_name_of, trace.steps))
         self._steps.update(names)  # counts in C: this is on the way of every step
         self._errors.update(compress(names, map(_error_of, trace.steps)))
@@ -141,6 +149,7 @@ class TraceTally:
         """
         for mine, other in zip(self._counters(), later._counters(), strict=True):
             mine.update(other)
+        self._dates += later._dates
         self._n_other += later._n_other
         if len(self._steps) > 2 * MAX_NAMES:
             self._keep_first_names()
@@ -165,6 +174,7 @@ class TraceTally:
             "errors": dict(+self._errors),
             "tasks": dict(self._tasks),
             "models": dict(self._models),
+            "dates": self._dates.to_dict(),
             "n_other": self._n_other,
         }
 
@@ -185,12 +195,15 @@ class TraceTally:
         tally._errors.update(document.errors)
         tally._tasks.update(document.tasks)
         tally._models.update(document.models)
+        tally._dates = document.dates
         tally._n_other = document.n_other
         n_runs = tally.n_runs
         if tally._lengths.total() != n_runs or sum(k * n for k, n in tally._lengths.items()) != tally.n_steps:
             raise ValueError("runs by length, runs by outcome and steps by name do not add up")
         if any(counter.total() > n_runs for counter in (tally._terminations, tally._tasks, tally._models)):
             raise ValueError("more runs have a reason, a task or a model than there are")
+        if tally._dates.n_runs > n_runs:
+            raise ValueError("more runs have a date than there are")
         if any(n > tally._steps[name] for name, n in document.errors.items()):
             raise ValueError("a step has more errors than occurrences")
         return tally
@@ -234,6 +247,7 @@ class TraceTally:
             runs_per_task=dict(sorted(Counter(self._tasks.values()).items())),
             n_without_task=n_runs - self._tasks.total(),
             models=_by_frequency(self._models),
+            dates=self._dates,
         )
 
 
@@ -248,6 +262,7 @@ class _Tally(msgspec.Struct, forbid_unknown_fields=True):
     errors: dict[str, _Positive]
     tasks: dict[str, _Positive]
     models: dict[str, _Positive]
+    dates: RunDates
     n_other: Annotated[int, msgspec.Meta(ge=0, lt=2**60)]
 
 

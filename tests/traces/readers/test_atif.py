@@ -197,3 +197,29 @@ def test_real_files_that_break_the_format(shared_data: Path, name: str, what: st
     with pytest.raises(TraceError, match=what) as caught:
         read_traces(shared_data / "malformed" / name)
     assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("stamp", "began", "expected"),
+    [
+        ("2025-10-10T06:59:39.894Z", "2025-10-10T06:50:00Z", "2025-10-10T06:59:39Z"),
+        (None, "2025-10-10T06:50:00.1", "2025-10-10T06:50:00Z"),
+        ("?", None, None),
+    ],
+)
+def test_a_run_began_with_its_first_stamp(
+    tmp_path: Path, stamp: str | None, began: str | None, expected: str | None
+) -> None:
+    copied = step(timestamp="2020-01-01T00:00:00Z", is_copied_context=True)
+    later = step(timestamp="2025-10-10T07:00:00Z") if expected else step()
+    steps = [copied, step("user", timestamp=stamp), *([later] if stamp else [])]
+    (trace,) = read_traces(trial(tmp_path, result(started_at=began), *steps))
+    assert trace.attributes.get("started") == expected
+
+
+def test_a_trial_without_a_trajectory_began_too(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    broken = {"exception_type": "SandboxBuildError", "exception_message": "x"}
+    path.write_text(json.dumps(result(exception_info=broken, started_at="2025-10-10T06:50:00Z")))
+    (trace,) = read_traces(path)
+    assert trace.attributes == {"started": "2025-10-10T06:50:00Z"}

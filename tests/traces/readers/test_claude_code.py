@@ -170,3 +170,16 @@ def test_sessions_as_written(shared_data: Path, name: str, expected: list[list[s
     corpus = read_traces(shared_data / "traces" / "claude_code" / f"{name}.jsonl")
     assert names(corpus) == expected
     assert {trace.outcome for trace in corpus} == {Outcome.CENSORED}
+
+
+def test_each_conversation_began_with_its_first_stamp(tmp_path: Path) -> None:
+    first, second = read(
+        tmp_path,
+        line("user", "1", None),
+        line("assistant", "2", "1", timestamp="2026-01-31T12:00:01.999Z"),
+        line("assistant", "3", "2", timestamp="2026-01-31T12:00:07.000Z"),
+        line("user", "4", None, "<command-name>/clear</command-name>"),
+        line("assistant", "5", "4", timestamp=7),
+    )
+    assert first.attributes == {"started": "2026-01-31T12:00:01Z"}
+    assert second.attributes == {}

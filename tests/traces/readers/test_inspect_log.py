@@ -249,3 +249,23 @@ def test_real_malformed_logs(shared_data: Path, name: str, error: type[Exception
 def test_a_real_log_without_scores(shared_data: Path) -> None:
     (trace,) = read_traces(shared_data / "malformed" / "02_zip_method93_zstd_noscores_retries.eval")
     assert (trace.outcome, trace.termination) == (Outcome.CENSORED, "no_score")
+
+
+SAMPLE, STATS, CREATED = "2026-01-01T01:00:00.5+01:00", "2026-01-01T00:00:02+00:00", "2026-01-01T00:00:01"
+
+
+@pytest.mark.parametrize(
+    ("of_sample", "of_log", "expected"),
+    [
+        ({"started_at": SAMPLE}, {"stats": {"started_at": STATS}}, "2026-01-01T00:00:00Z"),
+        ({}, {"stats": {"started_at": STATS}}, "2026-01-01T00:00:02Z"),
+        ({"started_at": "?"}, {"stats": {"started_at": ""}}, "2026-01-01T00:00:01Z"),
+        ({}, {"stats": None, "eval": {"task": "ctf", "created": 3}}, None),
+    ],
+)
+def test_a_run_began_with_its_sample_or_its_evaluation(
+    tmp_path: Path, of_sample: dict[str, Any], of_log: dict[str, Any], expected: str | None
+) -> None:
+    whole = {"eval": {"task": "ctf", "model": "m", "created": CREATED}} | of_log
+    (trace,) = read(tmp_path, log(sample(**of_sample), **whole))
+    assert trace.attributes.get("started") == expected

@@ -82,3 +82,9 @@ def test_real_trajectories(shared_data: Path) -> None:
     raw = json.loads((folder / "mini_swe_agent" / "github_issue.traj.json").read_text())
     assert len(found["github_issue"][1]) == sum(message["role"] == "assistant" for message in raw)
     assert [note.location.path for note in corpus.notes] == ["results.json"]  # predictions, no run
+
+
+def test_a_run_began_with_its_first_stamp(tmp_path: Path) -> None:
+    messages = [say("a", extra={"timestamp": "?"}), say("b", extra={"timestamp": 1_800_000_001.7})]
+    trace = read(tmp_path, {"info": {}, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"})
+    assert trace.attributes["started"] == "2027-01-15T08:00:01Z"  # date -u -d @1800000001

@@ -138,3 +138,13 @@ def test_real_files(shared_data: Path) -> None:
         [shared_data / "traces/openhands/basic.json", shared_data / "traces/atif/openhands_trajectory.json"]
     )
     assert [[step.name for step in trace.steps] for trace in events] == [["edit", "finish"], ["run", "finish"]]
+
+
+@pytest.mark.parametrize("are_pairs", [False, True])
+def test_a_run_began_with_its_first_stamp(tmp_path: Path, are_pairs: bool) -> None:
+    events = [action(1, "run"), observation(2, 1, "run"), action(3, "run"), observation(4, 3, "run")]
+    events[2] |= {"timestamp": "2025-04-30T16:32:54.707474"}
+    events[3] |= {"timestamp": "2025-04-30T16:33:00"}
+    history = [events[:2], events[2:]] if are_pairs else events
+    (trace,) = read(tmp_path, row(history=history))
+    assert trace.attributes == {"started": "2025-04-30T16:32:54Z"}

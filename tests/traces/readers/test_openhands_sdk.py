@@ -93,3 +93,10 @@ def test_an_action_without_a_tool(tmp_path: Path) -> None:
     path.write_text(json.dumps({"instance_id": "i", "history": [action("1", "t", tool_name=None)]}) + "\n")
     with pytest.raises(TraceError, match=r"field history\.tool_name: an action without a tool_name"):
         read_traces(path)
+
+
+def test_a_run_began_with_its_first_stamp(tmp_path: Path) -> None:
+    path = tmp_path / "events.json"
+    path.write_text(json.dumps([EVENTS[0] | {"timestamp": None}, EVENTS[1], *EVENTS[2:]]))
+    (trace,) = read_traces(path)
+    assert trace.attributes == {"started": "2026-05-06T23:40:11Z"}

@@ -198,3 +198,12 @@ def test_real_exports(shared_data: Path, name: str, expected: list[list[str]]) -
     corpus = read_traces(shared_data / "traces" / "otel" / name)
     assert [[step.name for step in trace.steps] for trace in corpus] == expected
     assert {trace.outcome for trace in corpus} == {Outcome.CENSORED}
+
+
+def test_a_run_began_with_its_earliest_span(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    later, earlier = span("a", 1_800_000_009 * second, GEN_AI_CHAT), span("b", 1_800_000_001 * second + 5, GEN_AI_CHAT)
+    unset = span("c", 0, GEN_AI_CHAT)
+    known, unknown = read(tmp_path, export(later, earlier, unset, unset | {"traceId": "u"}))
+    assert known.attributes == {"started": "2027-01-15T08:00:01Z"}  # date -u -d @1800000001
+    assert unknown.attributes == {}

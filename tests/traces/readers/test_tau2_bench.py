@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tracebridge.errors import NothingToCheckError, TraceError
-from tracebridge.traces import Outcome, Step, TraceSet, read_traces
+from tracebridge.traces import Outcome, Step, TraceSet, read_traces, summarize
 from tracebridge.traces.readers.tau2_bench import REWARD_IS_VERDICT
 
 INFO = {
@@ -230,3 +230,23 @@ def test_real_steps_are_the_calls_and_the_messages_without_one(shared_data: Path
 def test_real_results_without_a_simulation(shared_data: Path) -> None:
     with pytest.raises(NothingToCheckError):
         read_traces(shared_data / "malformed" / "07_tau2_tasks_but_empty_simulations.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"start_time": "2025-08-01T16:20:44.321269", "timestamp": "2025-08-01T16:21:03"}, "2025-08-01T16:20:44Z"),
+        ({"start_time": 5, "timestamp": "2025-08-01T16:21:03"}, None),
+    ],
+)
+def test_a_run_began_at_its_start_time(tmp_path: Path, fields: dict[str, Any], expected: str | None) -> None:
+    (trace,) = read(tmp_path, results(simulation(**fields)))
+    assert trace.attributes.get("started") == expected
+
+
+@pytest.mark.shared_data
+def test_the_dates_of_real_results(shared_data: Path) -> None:
+    path = shared_data / "traces" / "tau2_bench" / "gpt-4.1_retail.json"
+    began = sorted(run["start_time"][:19] + "Z" for run in json.loads(path.read_text())["simulations"])
+    dates = summarize(read_traces(path)).dates
+    assert (dates.n_runs, dates.first, dates.last) == (len(began), began[0], began[-1])

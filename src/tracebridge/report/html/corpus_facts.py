@@ -15,6 +15,7 @@ from tracebridge.report.html.svg import drawing, element
 from tracebridge.report.results import POLICIES
 from tracebridge.report.table import NOTHING
 from tracebridge.traces.problems import counted
+from tracebridge.traces.run_dates import dates_text
 
 Document = Mapping[str, Any]
 
@@ -54,6 +55,7 @@ def corpus_facts(results: Document) -> Iterator[tuple[str, str]]:
     yield "tasks", f"{corpus['n_tasks']:,}{f' (runs of a task: {per_task})' if per_task else ''}{without}"
     models = ", ".join(f"{name} ({number})" for name, number in list(corpus["models"].items())[:10])
     yield "models", models or "not recorded"
+    yield "runs began", dates_text(corpus["dates"], corpus["n_runs"])
     yield "dropped", f"{counted(corpus['n_skipped'], 'bad record')}"
     yield "model", fit["model"] + (f", kappa {fit['kappa']:g}" if fit["kappa"] is not None else "")
     yield "states", f"{len(fit['states'])}, the ends of runs among them"

@@ -15,6 +15,7 @@ from tracebridge.checking.result import number_from_json
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import corpus_inputs
 from tracebridge.report.replay.account import Difference
+from tracebridge.traces.run_dates import RunDates
 
 #: What a contradiction between hashes means.
 _MEANING = {
@@ -102,6 +103,12 @@ def _of_corpus(corpus: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "results.corpus.steps", named + corpus["n_other_names_steps"], n_steps
     tasks = {int(runs): number for runs, number in corpus["runs_per_task"].items()}
     yield "results.corpus.runs_per_task: tasks", sum(tasks.values()), corpus["n_tasks"]
+    dates = corpus["dates"]
+    if None in dates.values() or not dates["n_runs"]:
+        yield "results.corpus.dates", dates, RunDates().to_dict()
+    else:
+        yield "results.corpus.dates.first", dates["first"], min(dates["first"], dates["last"])
+        yield "results.corpus.dates.n_runs", dates["n_runs"], min(dates["n_runs"], n_runs)
     runs = sum(each * number for each, number in tasks.items())
     yield "results.corpus.runs_per_task: runs", runs + corpus["n_without_task"], n_runs
 

@@ -15,6 +15,7 @@ from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.conversation import RESPOND, ContentPart
 from tracebridge.traces.readers.harbor_trial import find_result, read_result
+from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, decode_document
 from tracebridge.traces.readers.verdict import NO_OUTCOME, ending, marks
 from tracebridge.traces.sniff import shape
@@ -51,6 +52,7 @@ class _Metrics(msgspec.Struct):
 
 class _Step(msgspec.Struct):
     source: str
+    timestamp: Any = None
     message: str | list[ContentPart] = ""
     tool_calls: list[_Call] | None = None
     observation: _Observation | None = None
@@ -104,6 +106,7 @@ class AtifReader:
                   ``no_outcome`` where there is no ``result.json``
     task, trial   ``task_name``, ``trial_name`` of ``result.json``
     model         ``agent.model_name``
+    started       the first ``timestamp`` of a step that is no copied context; else ``started_at`` of ``result.json``
     trace_id      ``<file>``
     ============  ===============================================================================
     """
@@ -179,6 +182,8 @@ def _trace(trajectory: _Trajectory, file: InputFile, result: TrialResult | None)
     outcome, termination = ending(verdict, reason, is_cut=is_cut)
     attributes: dict[str, Any] = {} if result is None or result.reward is None else {"reward": result.reward}
     attributes |= marks(verdict, outcome, is_cut=is_cut)
+    stamps = [step.timestamp for step in trajectory.steps if not step.is_copied_context]
+    attributes |= started(first_instant([*stamps, result.started_at if result else None]))
     return Trace(
         trace_id=file.stem,
         outcome=outcome,

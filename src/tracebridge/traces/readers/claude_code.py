@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,6 +12,7 @@ from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.problems import counted
 from tracebridge.traces.readers.conversation import RESPOND
+from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.records import json_records
 from tracebridge.traces.readers.verdict import ending, marks
 from tracebridge.traces.sniff import shape
@@ -54,6 +55,7 @@ class _Line(msgspec.Struct):
     logicalParentUuid: str | None = None  # noqa: N815
     isSidechain: bool | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
+    timestamp: Any = None
     message: _Message | None = None
 
     @property
@@ -84,6 +86,7 @@ class ClaudeCodeReader:
                   the attribute ``unfinished``), else ``no_outcome``
     task, trial   not in the format
     model         the first ``message.model``
+    started       the first ``timestamp`` of the conversation
     trace_id      ``<file>``, with ``/2`` and so on for the conversations after the first
     ============  ===============================================================================
     """
@@ -220,7 +223,7 @@ def _trace(lines: list[_Line], failed: set[tuple[str, int]], file: InputFile, nu
         termination=termination,
         model=models[0] if models else None,
         source=file.label,
-        attributes=marks(None, outcome, is_cut=is_api_error),
+        attributes=marks(None, outcome, is_cut=is_api_error) | started(first_instant(line.timestamp for line in lines)),
     )
 
 

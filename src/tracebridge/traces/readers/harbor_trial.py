@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +11,7 @@ from tracebridge.errors import Location, Problem
 from tracebridge.traces.files import InputFile
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import shown
+from tracebridge.traces.readers.instants import instant, started
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, decode_document
 from tracebridge.traces.readers.verdict import ending, verdict_of
 from tracebridge.traces.sniff import shape
@@ -66,6 +67,7 @@ class TrialResult(msgspec.Struct):
 
     task_name: str
     trial_name: str
+    started_at: Any = None
     agent_info: _AgentInfo | None = None
     verifier_result: _Verifier | None = None
     exception_info: _Exception | None = None
@@ -144,6 +146,7 @@ class HarborTrialReader:
     censoring     as in the format ``atif``
     task, trial   ``task_name``, ``trial_name``
     model         ``agent_info.model_info``
+    started       ``started_at``
     trace_id      ``<file>``
     ============  ===============================================================================
     """
@@ -184,6 +187,7 @@ class HarborTrialReader:
                 trial=result.trial_name,
                 model=result.model,
                 source=file.label,
+                attributes=started(instant(result.started_at)),
             )
 
         yield from convert_records([Record(file.document(), file.label, 0)], convert, file, log)

@@ -13,6 +13,7 @@ from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import shown
 from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
 from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
+from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.records import (
     Record,
     RecordError,
@@ -90,12 +91,18 @@ class _Sample(msgspec.Struct):
     limit: _Limit | None = None
     error: Any = None
     invalidation: Any = None
+    started_at: Any = None
     attachments: dict[str, str] = {}
 
 
 class _Eval(msgspec.Struct):
     task: str
     model: str | None = None
+    created: Any = None
+
+
+class _Stats(msgspec.Struct):
+    started_at: Any = None
 
 
 class _Log(msgspec.Struct):
@@ -103,7 +110,13 @@ class _Log(msgspec.Struct):
     version: int = 1
     status: str = "started"
     invalidated: bool | None = None
+    stats: _Stats | None = None
     samples: list[msgspec.Raw] | None = None
+
+    @property
+    def starts(self) -> tuple[Any, Any]:
+        """When the evaluation began."""
+        return (self.stats.started_at if self.stats else None, self.eval.created)
 
 
 _decode_log = msgspec.json.Decoder(_Log).decode
@@ -124,6 +137,8 @@ class InspectReader:
                   ``error``: the sample broke off; ``no_score``; ``invalidated``
     task, trial   ``<eval.task>/<sample id>``, the epoch
     model         ``eval.model``
+    started       ``started_at`` of the sample; where there is none, the start of the whole evaluation: that of its
+                  ``stats``, else ``eval.created``
     trace_id      ``<file>/<sample id>/<epoch>``
     ============  ===============================================================================
 
@@ -160,7 +175,7 @@ class InspectReader:
         _check(header, file, log)
 
         def convert(record: Record) -> Trace:
-            return _trace(_decode_sample(record.data), record, header.eval, file)
+            return _trace(_decode_sample(record.data), record, header, file)
 
         yield from convert_records(records, convert, file, log)
 
@@ -187,8 +202,9 @@ def _check(header: _Log, file: InputFile, log: ProblemLog) -> None:
         log.note(Problem(location=Location(path=file.label, field="status"), message=message))
 
 
-def _trace(sample: _Sample, record: Record, task: _Eval, file: InputFile) -> Trace:
+def _trace(sample: _Sample, record: Record, header: _Log, file: InputFile) -> Trace:
     outcome, termination, attributes = _ending(sample)
+    task = header.eval
     return Trace(
         trace_id=f"{file.stem}/{sample.id}/{sample.epoch}",
         outcome=outcome,
@@ -201,7 +217,7 @@ def _trace(sample: _Sample, record: Record, task: _Eval, file: InputFile) -> Tra
         trial=str(sample.epoch),
         model=task.model,
         source=record.source,
-        attributes=attributes,
+        attributes=attributes | started(first_instant((sample.started_at, *header.starts))),
     )
 
 

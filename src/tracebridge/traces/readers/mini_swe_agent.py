@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.readers.commands import command_name
 from tracebridge.traces.readers.conversation import RESPOND, ContentPart
+from tracebridge.traces.readers.instants import instant_of_seconds, started
 from tracebridge.traces.readers.messages import is_bare_conversation, one_conversation
 from tracebridge.traces.readers.records import Record, RecordError, convert_records
 from tracebridge.traces.readers.verdict import ending, marks
@@ -36,6 +37,7 @@ class _Command(msgspec.Struct):
 class _Extra(msgspec.Struct):
     actions: list[_Command] | None = None
     returncode: int | None = None
+    timestamp: Any = None
 
 
 class _Arguments(msgspec.Struct):
@@ -96,6 +98,7 @@ class MiniSweAgentReader:
                   Any status but ``Submitted`` gives the run the attribute ``unfinished``
     task, trial   ``instance_id``, else the name of the file without ``.traj.json``; no trial
     model         ``info.config.model.model_name``
+    started       the first ``extra.timestamp`` of a message, that of the first answer (v2)
     trace_id      ``<file>`` without ``.traj.json``
     ============  ===============================================================================
     """
@@ -139,8 +142,13 @@ def _trace(run: _Run, file: InputFile) -> Trace:
         task_id=run.instance_id or name.rpartition("/")[2],
         model=info.config.model.model_name if info.config and info.config.model else None,
         source=file.label,
-        attributes=marks(None, outcome, is_cut=is_cut),
+        attributes=marks(None, outcome, is_cut=is_cut) | started(_began(run.messages)),
     )
+
+
+def _began(messages: list[_Message]) -> str | None:
+    stamps = (message.extra.timestamp for message in messages if message.extra is not None)
+    return next((at for stamp in stamps if (at := instant_of_seconds(stamp)) is not None), None)
 
 
 def _steps(messages: list[_Message]) -> Iterator[Step]:

@@ -8,6 +8,7 @@ import msgspec
 
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.readers.conversation import RESPOND
+from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.openhands_sdk import are_sdk_events, decode_sdk_events, sdk_steps
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, verdict_of
@@ -38,6 +39,7 @@ class _Arguments(msgspec.Struct):
 
 class _Event(msgspec.Struct):
     id: int | str | None = None
+    timestamp: Any = None
     source: str | None = None
     action: str | None = None
     observation: str | None = None
@@ -91,6 +93,7 @@ class OpenHandsReader:
                   nothing); ``error``: any other error but that the agent was stuck in a loop; ``no_outcome``
     task, trial   ``instance_id``; no trial
     model         ``metadata.llm_config.model``
+    started       the first ``timestamp`` of an event, the clock of the machine
     trace_id      ``<file>/<instance_id>``; of a list of events ``<file>``
     ============  ===============================================================================
     """
@@ -122,9 +125,16 @@ class OpenHandsReader:
 
         def convert(record: Record) -> Trace:
             if events:
-                steps = _steps_of(record.data)
+                steps, began = _told_by(record.data)
                 outcome, reason = ending(None, None, is_cut=False)
-                return Trace(trace_id=file.stem, outcome=outcome, termination=reason, steps=steps, source=file.label)
+                return Trace(
+                    trace_id=file.stem,
+                    outcome=outcome,
+                    termination=reason,
+                    steps=steps,
+                    source=file.label,
+                    attributes=started(began),
+                )
             return _trace(_decode_run(record.data), record, file.stem)
 
         yield from convert_records(records, convert, file, log)
@@ -142,15 +152,16 @@ def _trace(run: _Run, record: Record, stem: str) -> Trace:
     outcome, termination, attributes = _ending(run)
     name = str(run.instance_id)
     metadata = run.metadata or _RunMetadata()
+    steps, began = _told_by(run.history)
     return Trace(
         trace_id=f"{stem}/{name}",
         outcome=outcome,
-        steps=_steps_of(run.history),
+        steps=steps,
         termination=termination,
         task_id=name,
         model=metadata.llm_config.model if metadata.llm_config else None,
         source=record.source,
-        attributes=attributes,
+        attributes=attributes | started(began),
     )
 
 
@@ -168,10 +179,13 @@ def _ending(run: _Run) -> tuple[Outcome, str | None, dict[str, Any]]:
     return outcome, termination, marks(verdict, outcome, is_cut=is_cut)
 
 
-def _steps_of(history: msgspec.Raw | bytes) -> tuple[Step, ...]:
+def _told_by(history: msgspec.Raw | bytes) -> tuple[tuple[Step, ...], str | None]:
+    """The steps of a run, and when it began."""
     if are_sdk_events(history):
-        return sdk_steps(decode_sdk_events(history))
-    return tuple(_steps(_flat(_decode_events(history))))
+        sdk_events = decode_sdk_events(history)
+        return sdk_steps(sdk_events), first_instant(event.timestamp for event in sdk_events)
+    events = list(_flat(_decode_events(history)))
+    return tuple(_steps(events)), first_instant(event.timestamp for event in events)
 
 
 def _flat(history: list[_Event | tuple[_Event, _Event]]) -> Iterator[_Event]:
@@ -185,7 +199,7 @@ def _flat(history: list[_Event | tuple[_Event, _Event]]) -> Iterator[_Event]:
             yield msgspec.structs.replace(entry[1], cause=name)
 
 
-def _steps(events: Iterator[_Event] | list[_Event]) -> Iterator[Step]:
+def _steps(events: list[_Event]) -> Iterator[Step]:
     steps: dict[object, Step] = {}
     last: object = None
     for number, event in enumerate(events):

@@ -32,6 +32,7 @@ class SdkEvent(msgspec.Struct):
 
     kind: str = ""
     id: str | None = None
+    timestamp: Any = None
     source: str | None = None
     thought: list[ContentPart] = []
     tool_name: str | None = None

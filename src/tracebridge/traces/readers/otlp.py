@@ -9,6 +9,7 @@ import msgspec
 from tracebridge.errors import Location, Problem
 from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.problems import counted, shown
+from tracebridge.traces.readers.instants import instant_of_nanoseconds, started
 from tracebridge.traces.readers.otlp_spans import Span, decode_spans, without_doubles
 from tracebridge.traces.readers.records import Record, RecordError, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
@@ -47,6 +48,7 @@ class OtlpReader:
                   The status of a span is no outcome: unset is not success
     task, trial   ``tracebridge.task_id``, ``tracebridge.trial``
     model         the first ``gen_ai.response.model``, ``gen_ai.request.model`` or ``llm.model_name``
+    started       the earliest ``startTimeUnixNano`` of its spans
     trace_id      ``traceId``
     ============  ===============================================================================
 
@@ -99,6 +101,7 @@ def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
         trial=None if trial is None else str(trial),
         model=next((model for span in ordered if (model := span.model)), None),
         source=source,
+        attributes=started(next((at for span in ordered if (at := instant_of_nanoseconds(span.start))), None)),
     )
 
 

@@ -13,6 +13,7 @@ from tracebridge.traces.files import InputFile
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
+from tracebridge.traces.readers.instants import instant, started
 from tracebridge.traces.readers.records import (
     Record,
     RecordError,
@@ -81,6 +82,7 @@ class _Simulation(msgspec.Struct):
     id: str | None = None
     task_id: int | str | None = None
     trial: int | str | None = None
+    start_time: Any = None
     termination_reason: str | None = None
     reward_info: _RewardInfo | None = None
     messages: list[Message] | None = None
@@ -138,6 +140,7 @@ class Tau2BenchReader:
     task, trial   ``task_id``, after its domain where that is known (``airline/13``: ids repeat between domains);
                   ``trial``
     model         ``info.agent_info.llm``
+    started       ``start_time``, the clock of the machine; the ``timestamp`` of a simulation is that of its end
     trace_id      ``id``, else ``<file>/<task>/<trial>``
     ============  ===============================================================================
 
@@ -225,6 +228,7 @@ def _trace(run: _Simulation, record: Record, stem: str, info: _Info) -> Trace:
     outcome, termination = _ending(run)
     reward = run.reward_info.reward if run.reward_info else None
     attributes: dict[str, Any] = {} if reward is None else {"reward": reward}
+    attributes |= started(instant(run.start_time))
     return Trace(
         trace_id=run.id or "/".join([stem, *parts]),
         outcome=outcome,
