@@ -86,7 +86,7 @@ def test_ctrl_c_ends_a_check_that_hangs_in_storm(tmp_path: Path, busy: float) ->
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=heeding_ctrl_c,
+        preexec_fn=heeding_ctrl_c,  # noqa: PLW1509 - the test runs no threads
     )
     try:
         storm = wait_for_storm(client, busy=busy)
