@@ -82,11 +82,13 @@ def test_lines_that_cannot_be_used_are_answered_by_number(tmp_path, monkeypatch,
         {"run": "x", "step": {"name": ""}},
         "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
         step("x", "plan"),
+        {"run": "y", "end": "success"},
     ]
     code, found = answers(lines, [str(chain), "--draws", "0"], monkeypatch, capsys)
     assert code == 3
-    assert [each["line"] for each in found] == [1, 3, 4, 5, 6, 7, 8]
+    assert [each["line"] for each in found] == [1, 3, 4, 5, 6, 7, 8, 9]
     assert all(("error" in each) == (each["line"] != 8) for each in found)
+    assert "no run 'y' is open" in found.pop()["error"]
     assert found[-1]["steps"] == 1
     assert found[-1]["success"]["lower"] == "NaN"
 

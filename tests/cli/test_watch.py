@@ -120,3 +120,19 @@ def test_what_cannot_be_watched_is_refused(here, capsys):
     assert run(["watch", "runs", "good.props", "good.props", "--once"]) == 2
     assert run(["watch", "runs", "--once"]) == 5
     assert run(["watch", "missing", "--once"]) == 3
+
+
+def test_a_run_that_was_counted_is_not_counted_again(here, capsys):
+    log = here / "runs" / "day.jsonl"
+    log.write_bytes(as_before(0, 40) + as_before(0, 10))
+    _, events = once(capsys, "--state", "state.json")
+    told = [event["text"] for event in events if event["event"] == "problem"]
+    assert len(told) == 1
+    assert "10 runs were counted before" in told[0]
+    assert "line 41" in told[0] or ":41" in told[0]
+    assert events[-1]["runs"] == 40
+
+    log.write_bytes(as_before(20, 30))  # trimmed to its newest lines
+    _, events = once(capsys, "--state", "state.json")
+    assert events[-1]["runs"] == 50
+    assert any("20 runs were counted before" in event["text"] for event in events if event["event"] == "problem")

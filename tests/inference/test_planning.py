@@ -29,7 +29,8 @@ def test_the_prospect_of_a_coin_is_that_of_the_beta_binomial_law():
     assert plan.verdict is Verdict.UNDECIDED
     assert outlook.n_more == 40
     assert low - 4.5 * outlook.error <= outlook.satisfied <= high + 4.5 * outlook.error
-    assert outlook.error == pytest.approx(math.sqrt(outlook.decided * (1 - outlook.decided) / 400))
+    share = (400 * outlook.decided + 2) / 404
+    assert outlook.error == pytest.approx(math.sqrt(share * (1 - share) / 404))
 
 
 def test_more_runs_decide_more_often():

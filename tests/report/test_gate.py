@@ -62,6 +62,12 @@ def changed(evidence: Evidence, edit, *, sealed: bool = True) -> Evidence:
     return Evidence(document={**document, "digest": digest_of(document)} if sealed else document)
 
 
+@pytest.fixture
+def unquestioned(monkeypatch):
+    """Documents are edited by hand here, in one place of the several that say the same; gates mind that elsewhere."""
+    monkeypatch.setattr("tracebridge.report.gate.unsoundness", lambda evidence: ())
+
+
 def status(report) -> dict[str, tuple[str, int]]:
     return {check.name: (check.status, check.exit_code) for check in report.checks}
 
@@ -77,14 +83,27 @@ def test_alone_the_gate_has_the_exit_code_of_the_assessment(made):
     ("field", "value", "code"),
     [("verdict", "undecided", 4), ("verdict", "error", 4), ("verdict", "unsupported", 4), ("agree", False, 6)],
 )
-def test_alone_whatever_is_not_answered_stops(made, field, value, code):
+def test_alone_whatever_is_not_answered_stops(made, field, value, code, unquestioned):
     def edit(document):
         document["results"]["properties"][1][field] = value
 
     assert gate(changed(made["baseline"], edit)).exit_code == code
 
 
-def test_test_cases_are_red_where_the_exit_code_is_not_zero(made):
+def test_a_verdict_that_contradicts_its_numbers_stops_even_if_sealed(made):
+    def edit(document):
+        document["results"]["properties"][0]["verdict"] = "satisfied"
+        document["results"]["exit_code"] = 0
+
+    for sealed in (False, True):
+        report = gate(changed(made["worse"], edit, sealed=sealed))
+        assert report.exit_code == 6
+        assert status(report)["evidence"] == ("altered", 6)
+        assert "contradicts itself" in report.checks[0].message
+        assert ("digest" in report.checks[0].message) is not sealed
+
+
+def test_test_cases_are_red_where_the_exit_code_is_not_zero(made, unquestioned):
     def failed(evidence) -> bool:
         return any(case.outcome in ("failure", "error") for case in cases(evidence.results))
 
@@ -98,7 +117,7 @@ def test_test_cases_are_red_where_the_exit_code_is_not_zero(made):
             assert failed(edited) == bool(gate(edited).exit_code)
 
 
-def test_alone_a_rejected_chain_stops_and_an_advisory_property_does_not(made):
+def test_alone_a_rejected_chain_stops_and_an_advisory_property_does_not(made, unquestioned):
     def rejected(document):
         document["results"]["standings"]["timing"]["verdict"] = "reject"
 
@@ -155,7 +174,7 @@ def test_few_runs_are_no_regression(made, tmp_path):
     assert status(report)["reached"][0] == "inconclusive"
 
 
-def test_what_cannot_be_compared_is_no_way_through(made):
+def test_what_cannot_be_compared_is_no_way_through(made, unquestioned):
     def other_formula(document):
         for part in (document["properties"], document["results"]["properties"][0]):
             for key in ("source", "formula"):

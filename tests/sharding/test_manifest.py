@@ -110,6 +110,17 @@ def test_damage_is_made_good(corpus: Path, tmp_path: Path, read: list[str]) -> N
     assert not read
 
 
+def test_a_manifest_that_was_deleted_is_written_again(corpus: Path, tmp_path: Path, read: list[str]) -> None:
+    manifest = tmp_path / "m.json"
+    fit_files([corpus], manifest=manifest)
+    written = manifest.read_bytes()
+    manifest.unlink()
+    read.clear()
+    fit_files([corpus], manifest=manifest)
+    assert read == []
+    assert manifest.read_bytes() == written
+
+
 def test_another_file_is_no_manifest(corpus: Path, tmp_path: Path) -> None:
     other = tmp_path / "notes.json"
     other.write_text('{"kind": "notes"}')

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd, isinf, lcm
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -337,7 +337,7 @@ def parse_document(text: str, path: str | None = None) -> Any:
     """Parse JSON text; for what it raises see `read_document`."""
     place = Location(path=path)
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         place = Location(path=path, line=error.lineno, column=error.colno)
         raise ModelError(f"not JSON: {error.msg}", location=place) from error
@@ -392,6 +392,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise ValueError(f"the key {key[:80]!r} is given twice in one object")
             seen.add(key)
     return result
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if isinf(value):
+        raise ValueError(f"{text[:40]} is beyond the largest double")
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

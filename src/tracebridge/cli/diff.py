@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.console import emit, print_table, write
+from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.evidence_files import opened
 from tracebridge.cli.options import common, interval_level
 from tracebridge.traces.problems import counted
 
@@ -27,20 +28,23 @@ _HASH = re.compile("[0-9a-f]{64}")
 @click.argument("new", type=click.Path(), metavar="NEW")
 @interval_level
 @common
-def diff(old: str, new: str, level: float, as_json: bool, seed: int) -> None:  # noqa: ARG001 - seeds are recorded
+def diff(old: str, new: str, level: float, as_json: bool, seed: int) -> int:  # noqa: ARG001 - seeds are recorded
     """Show what changed from one evidence.json to another: verdicts, numbers with intervals, the chain, the corpus.
 
     Properties are put together by requirement id, else by name, else by formula. The interval of a difference takes
     both corpora as independent samples.
     """
     from tracebridge.report.evidence_diff import compare_evidence
-    from tracebridge.report.evidence_reading import read_evidence
 
-    found = compare_evidence(read_evidence(old), read_evidence(new), level=level)
+    (before, old_code), (after, new_code) = opened(old), opened(new)
+    if before.digest == after.digest:
+        say("note: both files have the same digest: intervals are of independent samples, and these are the same runs")
+    found = compare_evidence(before, after, level=level)
     if as_json:
         emit(found.to_dict())
     else:
         _show(found)
+    return max(old_code, new_code)
 
 
 def _show(found: EvidenceDiff) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from tracebridge.cli.console import emit, say, write
+from tracebridge.cli.evidence_files import opened
 from tracebridge.cli.gate_files import in_a_folder, write_text
 from tracebridge.cli.options import common
 
@@ -27,16 +28,19 @@ from tracebridge.cli.options import common
 )
 @click.option("-o", "--output", callback=in_a_folder, metavar="FILE", help="File to write. [default: standard output]")
 @common
-def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_json: bool, seed: int) -> None:  # noqa: ARG001
+def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Write EVIDENCE as a fragment of an assurance case in the Goal Structuring Notation.
 
     Each property with a verdict is a goal. It has a solution only if it is satisfied, two engines agree, and the
     certificate does not reject the chain for it; otherwise it is undeveloped and says why.
     """
-    from tracebridge.report.evidence_reading import read_evidence
     from tracebridge.report.gsn import elements, gsn_text
 
-    found = elements(read_evidence(evidence))
+    sound, code = opened(evidence)
+    if code:
+        say("no assurance case is made of it")
+        return code
+    found = elements(sound)
     text = gsn_text(found, form)
     undeveloped = [element.name for element in found if element.undeveloped]
     if as_json:
@@ -47,3 +51,4 @@ def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_
         write(text)
     if undeveloped:
         say(f"not supported by this evidence: {', '.join(undeveloped)}")
+    return 0

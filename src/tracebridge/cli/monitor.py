@@ -136,6 +136,8 @@ class _Runs:
             raise UsageError("a line has either a step or an end")
         run = self._open.get(message.run)
         if run is None:
+            if message.end is not None:
+                raise UsageError(f"no run {message.run!r} is open: it had no step yet, has ended, or was dropped")
             if len(self._open) >= self._most:
                 dropped, _ = self._open.popitem(last=False)
                 _write({"line": number, "run": dropped, "dropped": f"more than {self._most} runs are open"})

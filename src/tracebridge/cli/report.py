@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tracebridge.cli.console import emit, say, write
+from tracebridge.cli.evidence_files import opened
 from tracebridge.cli.gate_files import in_a_folder, write_text
 from tracebridge.cli.options import common
 
@@ -19,16 +20,15 @@ from tracebridge.cli.options import common
     "--audit", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="A Trace-Audit Card to show beside."
 )
 @common
-def report(evidence: str, output: str | None, audit: str | None, as_json: bool, seed: int) -> None:  # noqa: ARG001
+def report(evidence: str, output: str | None, audit: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Write EVIDENCE as one HTML file that needs no network and no script to be read.
 
     assess writes the same page as report.html. The same evidence gives the same file.
     """
     from tracebridge.confidence.card import read_card
-    from tracebridge.report.evidence_reading import read_evidence
     from tracebridge.report.html import render_html
 
-    found = read_evidence(evidence)
+    found, code = opened(evidence)
     page = render_html(found, None if audit is None else read_card(audit).to_dict())
     written = output is not None and output != "-"
     if written:
@@ -39,3 +39,4 @@ def report(evidence: str, output: str | None, audit: str | None, as_json: bool, 
         say(f"written to {output}")
     else:
         write(page)
+    return code

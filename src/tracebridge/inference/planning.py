@@ -75,8 +75,14 @@ class Outlook:
 
     @property
     def error(self) -> float:
-        """The Monte-Carlo standard error of that probability."""
-        return math.sqrt(max(self.decided * (1 - self.decided), 0.0) / self.futures)
+        """The Monte-Carlo standard error of that probability.
+
+        At the proportion that two more futures of each kind would give (Agresti and Coull 1998), so that futures which
+        all agree do not look certain.
+        """
+        n = self.futures + 4
+        share = (self.decided * self.futures + 2) / n
+        return math.sqrt(max(share * (1 - share), 0.0) / n)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""

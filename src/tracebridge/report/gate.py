@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import worst_exit_code
 from tracebridge.report.evidence_diff import compare_evidence
-from tracebridge.report.evidence_document import digest_of
 from tracebridge.report.junit import Case, is_advisory
 from tracebridge.report.markdown import bullets, escape, table
 from tracebridge.report.regression import DEFAULT_LEVEL, DEFAULT_MARGIN, Judgement, judge_changes
+from tracebridge.report.soundness import unsoundness
 from tracebridge.report.table import NOTHING, format_number
 from tracebridge.traces.problems import counted
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tracebridge.report.evidence_diff import EvidenceDiff
 
 _SHOWN = 5
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,8 @@ def rows(checks: list[GateCheck]) -> list[list[str]]:
     for check in checks:
         each = check.judgement
         assert each is not None  # noqa: S101 - asked of judged ones only
-        numbers = (each.old, each.new, each.worsening, each.bound, each.probability_worse, each.p_adjusted)
+        worsening = 0.0 if each.worsening is not None and abs(each.worsening) < _ROUNDING else each.worsening
+        numbers = (each.old, each.new, worsening, each.bound, each.probability_worse, each.p_adjusted)
         shown = [NOTHING if value is None else format_number(value, 4) for value in numbers]
         found.append([check.name, check.status, *shown])
     return found
@@ -184,8 +186,8 @@ def gate(
 
 def _seal(name: str, evidence: Evidence) -> Iterator[GateCheck]:
     """Nothing goes through a gate on numbers that are not those that were written."""
-    if digest_of(evidence.document) != evidence.digest:
-        told = "its digest does not fit its content; `tracebridge replay` tells what was changed"
+    if reasons := unsoundness(evidence):
+        told = f"{'; '.join(reasons)}; `tracebridge replay` tells more"
         yield GateCheck(name=name, status="altered", exit_code=6, message=told)
 
 
@@ -238,6 +240,8 @@ def _message(judgement: Judgement) -> str:
     if judgement.status == "passed" or worsening is None or bound is None or margin is None:
         return ""
     told = f"worse by {worsening:.4g}" if worsening > 0 else f"better by {-worsening:.4g}"
+    if abs(worsening) < _ROUNDING:
+        told = "no different"
     told += f", and with the runs at hand it may be worse by up to {bound:.4g}"
     if judgement.status == "regression":
         return f"{told}; adjusted p = {judgement.p_adjusted:.3g}"

@@ -92,7 +92,9 @@ def elements(evidence: Evidence) -> tuple[Element, ...]:
     why = Element(
         name="J1",
         lines=(
-            "Every property is evaluated by two engines that share no code and must agree.",
+            "Every property is evaluated by two engines that share no code and must agree."
+            if len(results["tool"]["engines"]) > 1
+            else "Every property was evaluated by one engine alone: nothing was cross-checked.",
             "Where it asks for that, it is judged by what the traces say, not by the fitted chain alone.",
         ),
     )

@@ -37,13 +37,19 @@ def cluster(address: str) -> Iterator[None]:
     except (OSError, ValueError) as error:
         raise UsageError(f"no Dask scheduler answers at {address!r}: {error}") from error
     with client:
-        _require_same_version(client)
+        _require_same_version(client, address)
         with joblib.parallel_config("dask", client=client, wait_for_workers_timeout=PATIENCE):
             yield
 
 
-def _require_same_version(client: Any) -> None:
-    for worker, version in client.run(worker_version).items():
+def _require_same_version(client: Any, address: str) -> None:
+    """Ask all workers; one that has died meanwhile is not needed."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+        versions = client.run(worker_version, on_error="ignore")
+    except (OSError, TimeoutError) as error:
+        raise UsageError(f"no worker of the Dask scheduler at {address!r} answers: {error}") from error
+    for worker, version in versions.items():
         if version != __version__:
             raise UsageError(f"the worker {worker} has tracebridge {version}, this is {__version__}")
 

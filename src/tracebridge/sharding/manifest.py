@@ -87,7 +87,11 @@ class Manifest:
         except (OSError, SummaryError):
             return None
         is_of_piece = [(file.path, file.sha256) for file in summary.files] == [(piece.label, piece.sha256)]
-        return summary if is_of_piece else None
+        if not is_of_piece:
+            return None
+        if key not in self._entries:  # the manifest was deleted, or not written before the end
+            self._list(key, piece, summary)
+        return summary
 
     def keep(self, piece: Piece, options: ShardOptions, summary: ShardSummary, data: bytes | None) -> None:
         """Keep a summary, if it follows from the bytes of its piece; ``data`` are its bytes, where they are known."""
@@ -103,14 +107,21 @@ class Manifest:
             return  # too large: it is read every time
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._place(key), data)
-        tally = summary.tally
-        first = 1 if piece.span is None else piece.span.line
-        self._entries[key] = _Entry(
-            path=piece.label, first_line=first, sha256=read.sha256, n_runs=tally.n_runs, n_steps=tally.n_steps
-        )
-        self._is_saved = False
+        self._list(key, piece, summary)
         if time.monotonic() - self._saved_at > _SECONDS_BETWEEN_SAVES:
             self.save()
+
+    def _list(self, key: str, piece: Piece, summary: ShardSummary) -> None:
+        """Have the manifest say what a summary is of."""
+        tally = summary.tally
+        self._entries[key] = _Entry(
+            path=piece.label,
+            first_line=1 if piece.span is None else piece.span.line,
+            sha256=summary.files[0].sha256,
+            n_runs=tally.n_runs,
+            n_steps=tally.n_steps,
+        )
+        self._is_saved = False
 
     def save(self) -> None:
         """Write the manifest, if it has changed."""
@@ -155,6 +166,6 @@ def _read(path: Path) -> dict[str, _Entry]:
             Problem(
                 location=Location(path=str(path)),
                 message=f"this is no manifest of tracebridge: {error}",
-                hint="name another file, or delete this one to have all traces read anew",
+                hint="name another file, or delete this one; what was kept of files lies in its folder",
             )
         ) from error

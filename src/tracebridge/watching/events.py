@@ -122,6 +122,13 @@ def file_event(found: FileEvent, run: int) -> Event:
     return Event(kind="file", run=run, text=found.text, data={"path": found.path})
 
 
+def repeated_event(places: Sequence[str], run: int) -> Event:
+    """Runs whose trace_id was counted before."""
+    told = "1 run was" if len(places) == 1 else f"{len(places)} runs were"
+    text = f"{told} counted before, by trace_id, and not again; the first is {places[0]}"
+    return Event(kind="problem", run=run, text=text)
+
+
 def unseen_event(vector: FeatureVector, run: int) -> Event:
     """The alarm of a kind of step that the baseline does not have."""
     return Event(

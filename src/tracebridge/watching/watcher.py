@@ -34,11 +34,13 @@ from tracebridge.pctl import read_properties, resolve_constants
 from tracebridge.pipeline import propositions_of
 from tracebridge.traces.model import Trace
 from tracebridge.traces.problems import counted
+from tracebridge.watching.counted_ids import CountedIds
 from tracebridge.watching.events import (
     Event,
     certificate_event,
     drift_event,
     file_event,
+    repeated_event,
     unseen_event,
     verdict_event,
 )
@@ -115,6 +117,7 @@ class Watcher:
         self._window: deque[Trace] = deque(maxlen=self.options.window if self.options.certify_every else 0)
         self._fitted_at = self._certified_at = 0
         self._window_at: int | None = None
+        self._ids = CountedIds()
 
     # ------------------------------------------------------------ looking
 
@@ -132,8 +135,12 @@ class Watcher:
             progress: told what is being done.
         """
         batch: list[Trace] = []
+        repeated: list[str] = []
         for found in self.files.look(last=last):
             if isinstance(found, Trace):
+                if not self._ids.claim(found.trace_id):
+                    repeated.append(found.source or found.trace_id)
+                    continue
                 batch.append(found)
                 if self.runs + len(batch) - self._fitted_at >= self._pause:
                     yield from self._count(batch)
@@ -146,6 +153,9 @@ class Watcher:
             else:
                 yield file_event(found, self.runs + len(batch))
         yield from self._count(batch)
+        if repeated:
+            self.n_problems += len(repeated)
+            yield repeated_event(repeated, self.runs)
         if last and (self._fitted_at < self.runs or (self._properties is not None and not self.agreements)):
             progress(f"{counted(self.runs, 'run')}: checking")
             yield from self._judge(last=True)
@@ -283,6 +293,7 @@ class Watcher:
                 "baseline": self._baseline_hash,
                 "files": self.files.to_dict(),
                 "live": self.live.to_dict(),
+                "ids": self._ids.to_text(),
                 "drift": None if self.drift is None else self.drift.to_dict(),
                 "verdicts": self.verdicts,
                 "certificate": self._verdict_of_certificate,
@@ -309,9 +320,10 @@ class Watcher:
         try:
             self.live.restore(found.live)
             self.files.restore(found.files)
+            self._ids.restore(found.ids)
             if self.drift is not None:
                 self.drift.restore(found.drift)
-        except (InputError, UsageError) as error:
+        except (InputError, UsageError, ValueError) as error:
             raise ModelError(str(error), location=place) from error
         self.verdicts, self._verdict_of_certificate = found.verdicts, found.certificate
         self._fitted_at, self._certified_at = found.fitted_at, found.certified_at
@@ -326,6 +338,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     baseline: str | None
     files: list[Any]
     live: dict[str, Any]
+    ids: str
     drift: dict[str, Any] | None
     verdicts: dict[str, str]
     certificate: str | None

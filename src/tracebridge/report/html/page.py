@@ -36,6 +36,7 @@ from tracebridge.report.html.state_diagram import state_diagram
 from tracebridge.report.html.state_tables import edge_table, state_table
 from tracebridge.report.html.verdict_table import recorded_properties, verdict_counts, verdict_table
 from tracebridge.report.markdown import printable
+from tracebridge.report.soundness import unsoundness
 from tracebridge.report.table import NOTHING
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _context(evidence: Evidence, audit: Mapping[str, Any] | None) -> dict[str, A
     ranked = rankings(evidence)
     return {
         "document": document,
+        "unsound": unsoundness(evidence),
         "results": results,
         "counts": verdict_counts(properties),
         "n_properties": len(properties),
