@@ -198,6 +198,30 @@ def test_layout_becomes_canonical_and_nothing_is_lost() -> None:
     assert parse_properties(messy) == parse_properties(canonical)
 
 
+LAYOUT = [
+    "",
+    "   ",
+    "//",
+    "// a remark",
+    "//@ requirement R more words",
+    "//@ severity blocking",
+    "//@",
+    "const int K = 3; // behind",
+    "const int K =\n\n3;",
+    '"N": P=? [ F\n// inside\n"a" ]; // behind',
+    'P=? [ F "a" ];',
+]
+
+
+@given(st.lists(st.sampled_from(LAYOUT), max_size=12))
+def test_formatting_any_layout_settles_at_once(lines: list[str]) -> None:
+    named = (line.replace("K", f"k{i}").replace("N", f"n{i}") for i, line in enumerate(lines))
+    file = parse_properties("\n".join(named))
+    formatted = format_properties(file)
+    assert parse_properties(formatted) == file
+    assert format_properties(parse_properties(formatted)) == formatted
+
+
 def test_a_file_without_positions_prints_declarations_first() -> None:
     file = ast.PropertyFile(
         properties=(ast.Property(formula=ast.Label("a"), name="n"),),

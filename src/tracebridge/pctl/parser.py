@@ -322,7 +322,7 @@ class _Remarks:
 
     def reach(self, line: int) -> None:
         """Note that something stands on this line; blank lines before it become one empty comment."""
-        if self.last_line and line > self.last_line + 1:
+        if self.last_line and line > self.last_line + 1 and self.comments[-1:] != [""]:
             self.comments.append("")
         self.last_line = line
 
