@@ -28,7 +28,8 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 from tracebridge.chain.graph import reaching, recurrent_classes
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.closedform import EnclosureVector, FloatArithmetic, evaluate_operator

@@ -336,7 +336,12 @@ FORMATS: dict[str, Format] = {
     "openhands": of_lines(openhands),
     "swe-agent, a file a run": of_files("{}.traj", trajectory),
     "mini-swe-agent, a file a run": of_files(
-        "{}.traj.json", lambda run: {"info": {"mini_version": "1"}, "messages": chat(run), "trajectory_format": "x"}
+        "{}.traj.json",
+        lambda run: {
+            "info": {"mini_version": "1", "instance_id": run["trace_id"]},
+            "messages": chat(run),
+            "trajectory_format": "x",
+        },
     ),
     "atif, a file a run": of_files("{}-trajectory.json", atif),
     "ag2, a file a run": of_files("{}.json", conversation),

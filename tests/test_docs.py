@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -61,6 +62,24 @@ def headings_of(page: Path) -> frozenset[str]:
     return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles)
 
 
+#: A test by its file and name, as a row of threats names it.
+SHOWN_BY = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def test_every_threat_names_tests_that_exist() -> None:
+    text = (DOCS / "security.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| threat \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()]
+    assert len(rows) >= 15
+    for row in rows:
+        assert SHOWN_BY.search(row.split("|")[-2]), row
+    named = SHOWN_BY.findall(text)
+    assert len(named) == text.count("`tests/")
+    for file, test in named:
+        functions = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+        assert test in {each.name for each in functions if isinstance(each, ast.FunctionDef)}, f"{file}::{test}"
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = re.findall(r"^([a-z-]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == [page.stem for page in PAGES if page.stem != "index"]
@@ -97,6 +116,21 @@ def walk(group: click.Group, above: str = "") -> dict[str, click.Command]:
         words = f"{above} {name}".strip()
         found |= walk(command, words) if isinstance(command, click.Group) else {words: command}
     return found
+
+
+def test_every_verb_gives_an_example_and_no_list_of_verbs_is_cut() -> None:
+    from tracebridge.cli.app import SECTIONS, VERBS, app
+
+    assert sum(map(len, SECTIONS.values())) == len(VERBS)  # no verb stands in two sections
+    for words, command in walk(app).items():
+        if " " not in words and words != "doctor":
+            assert "\n  " in (command.epilog or ""), words
+    context = click.Context(app)
+    for name in app.list_commands(context):
+        group = app.get_command(context, name)
+        if isinstance(group, click.Group):
+            lines = group.get_help(click.Context(group, info_name=name, terminal_width=80))
+            assert "..." not in lines.partition("Commands:")[2], lines
 
 
 def test_every_verb_is_in_the_short_manual() -> None:

@@ -173,7 +173,7 @@ def functions() -> str:
 
 def annotations() -> str:
     """The keys of annotations that tracebridge itself reads."""
-    from tracebridge.pctl.parser import ANNOTATION_KEYS
+    from tracebridge.pctl.remarks import ANNOTATION_KEYS
 
     return ", ".join(f"`//@ {key}`" for key in ANNOTATION_KEYS)
 
@@ -244,8 +244,8 @@ _LIMITS = (
         "times",
     ),
     ("a property file", "pctl.parser", "MAX_BYTES", "bytes"),
-    ("nesting in a formula", "pctl.parser", "MAX_DEPTH", "levels"),
-    ("digits of a number in a formula", "pctl.tree_builder", "MAX_DIGITS", "digits"),
+    ("nesting in a formula", "pctl.nesting", "MAX_DEPTH", "levels"),
+    ("digits of a number in a formula", "pctl.tree_builder.expressions", "MAX_DIGITS", "digits"),
     ("a constant expression", "checking.evaluation", "MAX_CONSTANT_BITS", "bits"),
     ("a model file", "checking.models", "MAX_BYTES", "bytes"),
     ("a UMB archive, decompressed", "export.umb_archive", "MAX_BYTES", "bytes"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -32,7 +31,14 @@ from tracebridge.report import Findings, KeyFigures, OutputFolder, results_docum
 from tracebridge.report.chain_files import chain_files, text_hashes
 from tracebridge.report.command import command_document, fit_arguments
 from tracebridge.report.evidence import Evidence
-from tracebridge.report.evidence_document import constants_to_json, corpus_inputs, evidence_document
+from tracebridge.report.evidence_document import (
+    BESIDE_CORPUS,
+    RENDERED,
+    constants_to_json,
+    corpus_inputs,
+    evidence_document,
+    input_document,
+)
 from tracebridge.report.evidence_reading import read_evidence
 from tracebridge.report.judging import ask_engines, judge_chain
 from tracebridge.report.replay import Difference, Replay, Runs, replay_evidence
@@ -289,13 +295,15 @@ def assess(
     document = results_document(findings, files=text_hashes(texts))
     texts["results.json"] = document_text(document)
     chosen = {**asdict(effort), "model": model, "engines": list(engines), **settings}
-    name = None if str(path) == "-" else Path(path).name
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
     evidence = Evidence(
         document=evidence_document(
             tool=tool_document(versions),
             command=command_document("assess", chosen, options),
-            inputs=[*corpus_inputs(fitted.corpus), {"role": "properties", "name": name, "sha256": sha256}],
+            inputs=[
+                *corpus_inputs(fitted.corpus),
+                *_state_map_input(options.get("states")),
+                input_document("properties", path, text.encode()),
+            ],
             fit=fit,
             properties={"source": text, "constants": constants_to_json(given)},
             resolved=resolved,
@@ -322,7 +330,12 @@ def _rendered(evidence: Evidence) -> dict[str, str]:
     """The files that are made of the evidence alone, and can be made of it again: name to text."""
     from tracebridge.report.html import render_html  # its templates are needed nowhere else
 
-    return {"report.html": render_html(evidence)}
+    return {RENDERED: render_html(evidence)}
+
+
+def _state_map_input(states: Any) -> list[dict[str, Any]]:
+    """The file of a map of states, which was read for the fit; none for one that Python gave."""
+    return [input_document("states", states, Path(states).read_bytes())] if isinstance(states, str | Path) else []
 
 
 def propositions_of(file: ast.PropertyFile) -> list[str]:
@@ -387,7 +400,7 @@ def _other_inputs(
     )
     for _ in stream:
         pass
-    recorded = [each["sha256"] for each in evidence.document["inputs"] if each["role"] != "properties"]
+    recorded = [each["sha256"] for each in evidence.document["inputs"] if each["role"] not in BESIDE_CORPUS]
     found = [file.sha256 for file in stream.files]
     if recorded == found:
         return ()

@@ -175,6 +175,7 @@ def plot_certificate(certificate: Certificate | ModelCertificate | Assessment, *
     Raises:
         UsageError: an assessment whose certificate is missing.
     """
+    from tracebridge.inference.certificate import p_text
     from tracebridge.report.plot import COLOURS
 
     found: Any = getattr(certificate, "certificate", certificate)
@@ -196,7 +197,7 @@ def plot_certificate(certificate: Certificate | ModelCertificate | Assessment, *
         ]
         if shown:
             axes.plot(*zip(*shown, strict=True), "d", color="black", markersize=5, label="smallest that would be seen")
-        names = [f"{name} (p = {each.p:.2g})" for name, each in rows]
+        names = [f"{name} (p {p_text(each.p, found.replicates)})" for name, each in rows]
         axes.set(yticks=places, yticklabels=names, xlabel="effect, as a multiple of one that matters")
         axes.set(xlim=(0, None), ylim=(-0.6, len(rows) + 0.4))
         axes.legend(loc="upper right")

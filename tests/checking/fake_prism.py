@@ -3,10 +3,12 @@
 It runs as a program of its own, knows nothing of tracebridge, and does what PRISM was seen or read to do: it refuses
 options that it does not know, iterates by Gauss-Seidel in doubles and eliminates in rationals, has no bounded operator,
 no X, no LTL and no rewards but F and S in exact mode, loses the labels of explicit files there, explores what can be
-reached of a text, and writes results the way PRISM's StateValues and ResultsExporter do. The environment variable
-FAKE_PRISM names a way to fail.
+reached of a text, and writes results the way PRISM's StateValues and ResultsExporter do. Models of type mdp it reads as
+text; in rationals it tries every policy, in doubles it takes steps only. The environment variable FAKE_PRISM names a
+way to fail.
 """
 
+import itertools
 import os
 import re
 import signal
@@ -42,6 +44,15 @@ class Model:
     def __init__(self, rows, labels, rewards, initial, number):
         self.rows, self.labels, self.rewards, self.initial, self.number = rows, labels, rewards, initial, number
         self.states = range(len(rows))
+
+
+class Choices(Model):
+    """Of an mdp: for each state its rows, and what they earn; ``rows`` have all successors, for the graph."""
+
+    def __init__(self, options, gains, labels, rewards, initial, number):
+        rows = [{j: None for row in held for j in row} for held in options]
+        super().__init__(rows, labels, rewards, initial, number)
+        self.options, self.gains = options, gains
 
 
 def explicit(files, number):
@@ -83,20 +94,20 @@ def explicit(files, number):
 
 def text_model(path, number):
     text = re.sub(r"//[^\n]*", "", Path(path).read_text())
-    assert text.split()[0] == "dtmc"
+    assert text.split()[0] in {"dtmc", "mdp"}
     low, _, initial = map(int, re.search(r"s : \[(\d+)\.\.(\d+)\] init (\d+);", text).groups())
     commands = {}
-    for state, updates in re.findall(r"\[\] s=(\d+) -> ([^;]*);", text):
+    for action, state, updates in re.findall(r"\[(\w*)\] s=(\d+) -> ([^;]*);", text):
         row = {}
         for update in updates.split(" + "):
             p, target = re.fullmatch(r"(\S+):\(s'=(\d+)\)", update).groups()
             row[int(target)] = number(p)
         if abs(sum(row.values()) - 1) > 1e-12:
             fail(f"Probabilities sum to {sum(row.values())} instead of 1 for a command")
-        commands[int(state)] = row
+        commands.setdefault(int(state), {})[action] = row
     reached, waiting = {initial}, [initial]
     while waiting:
-        for target in commands[waiting.pop()]:
+        for target in (target for row in commands[waiting.pop()].values() for target in row):
             if target not in reached:
                 reached.add(target)
                 waiting.append(target)
@@ -105,9 +116,16 @@ def text_model(path, number):
     rewards = None
     if found := re.search(r'rewards "\w+"\s*\n(.*?)endrewards', text, re.S):
         rewards = [number("0")] * len(reached)
-        for state, value in re.findall(r"s=(\d+) : ([^;]*);", found[1]):
+        for state, value in re.findall(r"^\s*s=(\d+) : ([^;]*);", found[1], re.M):
             rewards[int(state)] += number(value)
-    return Model([commands[i] for i in sorted(reached)], labels, rewards, initial, number)
+    if text.split()[0] == "dtmc":
+        return Model([commands[i][""] for i in sorted(reached)], labels, rewards, initial, number)
+    gains = {(i, action): rewards[i] for i in reached for action in commands[i]} if rewards else {}
+    for action, state, value in re.findall(r"^\s*\[(\w+)\] s=(\d+) : ([^;]*);", found[1] if found else "", re.M):
+        gains[int(state), action] += number(value)
+    options = [list(commands[i].values()) for i in sorted(reached)]
+    earned = [[gains.get((i, action), number("0")) for action in commands[i]] for i in sorted(reached)]
+    return Choices(options, earned, labels, rewards, initial, number)
 
 
 def where(rule, states):
@@ -201,6 +219,12 @@ class Parser:
             case "R":
                 self.take("=?")
                 return ("R", self.reward())
+            case "Pmin" | "Pmax":
+                self.take("=?")
+                return (token, self.bracketed())
+            case "Rmin" | "Rmax":
+                self.take("=?")
+                return (token, self.reward())
             case "filter":
                 self.take("(")
                 self.take("state")
@@ -299,6 +323,10 @@ class Checker:
 
     def values(self, f):
         match f:
+            case ("Pmin" | "Pmax" | "Rmin" | "Rmax", what):
+                return self.optimum(f[0], what)
+            case ("P" | "R", _) if isinstance(self.m, Choices):
+                fail("nondeterministic models need Pmin/Pmax or Rmin/Rmax")
             case ("P", path):
                 return self.probability(path)
             case ("R", what):
@@ -310,6 +338,54 @@ class Checker:
                 return [self.values(inner)[state]] * len(self.m.rows)
         held = self.truths(f)
         return [s in held for s in self.m.states]
+
+    def optimum(self, asked, what):
+        """Over all choices: by every policy in rationals, a step at a time in doubles."""
+        best = min if asked.endswith("min") else max
+        if not self.exact:
+            return self.steps(best, asked, what)
+        found = None
+        for policy in itertools.product(*map(range, map(len, self.m.options))):
+            rows = [options[k] for options, k in zip(self.m.options, policy, strict=True)]
+            gains = [earned[k] for earned, k in zip(self.m.gains, policy, strict=True)]
+            chain = Checker(Model(rows, self.m.labels, gains, self.m.initial, self.m.number), True, self.epsilon)
+            values = chain.probability(what) if asked[0] == "P" else chain.reward(what)
+            found = values if found is None else list(map(best, found, values))
+        return found
+
+    def steps(self, best, asked, what):
+        everywhere = set(self.m.states)
+
+        def step(values, gains=None):
+            gains = gains or [[0.0] * len(options) for options in self.m.options]
+            return [
+                best(gain + sum(p * values[j] for j, p in row.items()) for gain, row in zip(earned, held, strict=True))
+                for earned, held in zip(gains, self.m.options, strict=True)
+            ]
+
+        match asked[0], what:
+            case "P", ("X", a):
+                held = self.truths(a)
+                return step([float(s in held) for s in everywhere])
+            case "P", ("U", (first, last), a, b) if last is not None:
+                stay, goal = self.truths(a), self.truths(b)
+                values = [float(s in goal) for s in everywhere]
+                for k in range(last):
+                    stepped = step(values)
+                    reached = [1.0 if s in goal else stepped[s] if s in stay else 0.0 for s in everywhere]
+                    values = reached if k < last - first else [stepped[s] if s in stay else 0.0 for s in everywhere]
+                return values
+            case "R", ("C", (_, k)):
+                values = [0.0] * len(self.m.rows)
+                for _ in range(k):
+                    values = step(values, self.m.gains)
+                return values
+            case "R", ("I", (k, _)):
+                values = self.m.rewards
+                for _ in range(k):
+                    values = step(values)
+                return values
+        raise RefusedError(f"in doubles this would be iterated: {what}")
 
     def probability(self, path):
         everywhere = set(self.m.states)

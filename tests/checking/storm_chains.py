@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking.engine import Holds
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker

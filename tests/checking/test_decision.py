@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.chain.test_decision import router
+from tests.closedform.decision.random_processes import random_process
 
 from tracebridge.agreement import compare
 from tracebridge.chain import RationalVector
@@ -156,6 +157,27 @@ multi(P>=0.9 [ G !"wrong" ], R{"cost"}<=4 [ F "answered" ])"""
     assert (right.results[0].value.value, cost.results[0].value.value) == (Fraction(59, 70), 2)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_greatest_probability_under_a_condition(exact: bool) -> None:
+    """Storm has it for F under F; the least one and other paths come from our own engine alone."""
+    for seed in (20, 50, 52, 55) if exact else (50,):  # with values that are neither 0 nor 1
+        process = random_process(seed, 4)
+        (greatest, least, other) = compare(
+            check(
+                process,
+                'Pmax=? [ F "a" || F "b" ]; Pmin=? [ F "a" || F "b" ]; Pmax=? [ G "c" || F "b" ]',
+                exact=exact,
+            )
+        )
+        assert all("single engine" in (each.reason or "") for each in (least, other))
+        own, storm = [result.operators[0].states for result in greatest.results]
+        assert own.exact == storm.exact == exact
+        assert own.to_float().value.tolist() == pytest.approx(storm.to_float().value.tolist(), rel=1e-15, nan_ok=True)
+        if exact:
+            assert all(a == b or a != a for a, b in zip(own.value, storm.value, strict=True))  # noqa: PLR0124 - NaN
+        assert any(0 < value < 1 for value in own.value.tolist())
+
+
 def test_several_objectives_need_one_start() -> None:
     process = router(initial=RationalVector(np.array([1, 1]), 2))
     results = check(process, 'multi(Pmax=? [ F "success" ], Pmax=? [ X "success" ])')
@@ -177,7 +199,7 @@ def test_the_command_line_checks_a_process_and_refuses_what_is_for_chains(
     assert run(["show", str(model), "--sensitivity"]) == 3
     message = capsys.readouterr().err
     assert "decision process" in message
-    assert "check takes it" in message
+    assert "DecisionProcess.induced makes a chain of it" in message
 
 
 def test_constants_of_a_program_come_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

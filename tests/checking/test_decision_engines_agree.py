@@ -1,6 +1,6 @@
 """Our own engine against Storm on random decision processes, in rationals and in doubles.
 
-250 pairs of a process and a property, or a twelfth of TRACEBRIDGE_PAIRS; 24,000 there make 2,000.
+125 pairs of a process and a property, or a part of TRACEBRIDGE_PAIRS; 48,000 there make 2,000.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.storm
 
 pytest.importorskip("stormpy")
 
-PAIRS = int(os.environ.get("TRACEBRIDGE_PAIRS", "3000")) // 12
+PAIRS = int(os.environ.get("TRACEBRIDGE_PAIRS", "3000")) // 24
 
 OPERATORS = [
     'P{}=? [ F "a" ]',

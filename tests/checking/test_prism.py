@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.checking.prism_stand_in import install
 from tests.checking.random_chains import random_chain
 from tests.checking.storm_chains import operator_of, three_transient_states, truth_on
 
 from tracebridge import MarkovChain, RationalMatrix, RationalVector, Verdict, check, compare
 from tracebridge.checking.closedform import ClosedFormSession
 from tracebridge.checking.prism import EXACT_STATES, PrismSession
-from tracebridge.checking.prism_process import PrismExecutable, find_prism
+from tracebridge.checking.prism_process import PrismExecutable
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.errors import EngineError, UnsupportedError
 
 F = Fraction
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory) -> PrismExecutable:
-    return PrismExecutable(install(tmp_path_factory.mktemp("stand-in")))
 
 
 def evaluate(chain: MarkovChain, text: str, executable: PrismExecutable, *, exact: bool = False) -> EnclosureVector:
@@ -392,16 +384,6 @@ def test_without_an_executable_every_question_says_how_to_get_one(monkeypatch):
 
 
 # ---------------------------------------------------------------- the real one
-
-
-@pytest.fixture(scope="module")
-def real_prism() -> PrismExecutable:
-    """The one that the environment names, or the one on the PATH even where the environment turns it off."""
-    named = os.environ.get("TRACEBRIDGE_PRISM") or shutil.which("prism")
-    found = None if named is None else find_prism(named)
-    if found is None or found.version() is None:
-        pytest.skip("no PRISM on the PATH or in TRACEBRIDGE_PRISM")
-    return found
 
 
 @pytest.mark.parametrize("text", PROPERTIES)

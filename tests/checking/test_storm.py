@@ -14,8 +14,9 @@ from tests.checking.storm_chains import F, evaluate, sticky, three_transient_sta
 from tests.closedform.reference import Reference
 from tests.closedform.strategies import chains, number, operators
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking.prism_program import build_prism_chain
 from tracebridge.checking.storm_formulation import storm_formulation
 from tracebridge.checking.storm_process import StormWorker

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from tests.checking.storm_chains import F, operator_of, sticky, truth_on
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.checking.storm_refined import RefinedStormSession

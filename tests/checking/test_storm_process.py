@@ -21,7 +21,7 @@ from tracebridge.chain.markov import MarkovChain
 from tracebridge.checking import storm_process
 from tracebridge.checking.prism_program import build_prism_chain
 from tracebridge.checking.storm import StormSession
-from tracebridge.checking.storm_process import StormUnavailableError, StormWorker, storm_version
+from tracebridge.checking.storm_process import StormUnavailableError, StormWorker, lent_worker, storm_version
 from tracebridge.checking.storm_worker.protocol import AskVersion, Evaluate
 from tracebridge.errors import EngineError, EngineTimeoutError, PropertyError
 from tracebridge.pctl.ast import Eventually, Label, Probability, StepBound
@@ -154,6 +154,7 @@ def test_closing_leaves_no_process_and_no_descriptor() -> None:
 
 
 CLIENT = """
+import signal
 import sys
 from fractions import Fraction
 import numpy as np
@@ -161,6 +162,7 @@ from tracebridge.chain.markov import MarkovChain
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.pctl.ast import Eventually, Label, Number, Probability, StepBound
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell lets its children ignore it
 chain = MarkovChain(states=("s", "t"), transitions=np.array([[0.5, 0.5], [0, 1]]), initial=[1.0, 0.0])
 worker = StormWorker()
 worker.ensure_running()
@@ -180,18 +182,19 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_ends_a_hanging_check_at_once_and_nobody_is_orphaned(kind: signal.Signals) -> None:
-    client = subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert client.stdout is not None
-        pid = int(client.stdout.readline())
-        time.sleep(1)
-        assert is_running(pid)
-        sent = time.monotonic()
-        client.send_signal(kind)
-        _, errors = client.communicate(timeout=30)
-        elapsed = time.monotonic() - sent
-    finally:
-        client.kill()
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", CLIENT], stdout=pipe, stderr=pipe, text=True) as client:
+        try:
+            assert client.stdout is not None
+            pid = int(client.stdout.readline())
+            time.sleep(1)
+            assert is_running(pid)
+            sent = time.monotonic()
+            client.send_signal(kind)
+            _, errors = client.communicate(timeout=30)
+            elapsed = time.monotonic() - sent
+        finally:
+            client.kill()
     assert elapsed < 1 + 2 * (os.getloadavg()[0] > 2)
     assert client.returncode == -kind
     if kind is signal.SIGINT:
@@ -240,6 +243,31 @@ def test_forgotten_sessions_free_their_chains(chain_g: MarkovChain) -> None:
         with pytest.raises(EngineError, match="there is no chain 0"):
             worker.request(Evaluate(0, "P=? [ F true ]", "exact", []))
         worker.request(AskVersion())
+
+
+def test_an_idle_worker_is_lent_again_and_never_to_two() -> None:
+    with lent_worker() as first, lent_worker() as second:
+        process = first.ensure_running(), first._process
+        assert second.version() == first.version()
+        assert second._process != process[1]
+    assert second._process is not None  # it came back first, and is the one that is kept
+    assert first._process is None
+    with lent_worker() as again:
+        assert again is second
+        popen = again._process.popen
+        popen.kill()
+        popen.wait()
+        assert again.version()
+        assert again._process.popen.pid != popen.pid
+
+
+def test_a_worker_that_took_much_ends_with_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storm_process, "_KEPT_WHEN_SENT", 100)
+    with lent_worker() as worker, pytest.raises(PropertyError):
+        worker.parse_properties("P=? [ F " * 100)
+    assert worker._process is None
+    with lent_worker() as other:
+        assert other is not worker
 
 
 def test_importing_the_client_does_not_import_stormpy() -> None:

@@ -10,8 +10,9 @@ import pytest
 from tests.checking.storm_chains import F, evaluate, operator_of, sticky, three_transient_states, truth_on, walk_of
 
 from tracebridge.agreement import compare
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking import check, storm_refined
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.checking.storm_refined import ACCURACY, EXACT_STATES, RefinedStormSession

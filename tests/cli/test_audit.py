@@ -40,7 +40,6 @@ def audited(tmp_path_factory):
 
 
 @pytest.mark.storm
-@pytest.mark.xdist_group("audit")
 class TestDeliberations:
     def test_both_engines_and_the_audit_say_the_same(self, audited):
         result, folder = audited

@@ -37,6 +37,13 @@ def test_another_shell_is_refused(capsys):
     assert "bash" in capsys.readouterr().err
 
 
+def test_without_a_shell_it_says_which_there_are(capsys):
+    assert run(["completion"]) == 2
+    told = capsys.readouterr().err
+    assert all(f"\n  {shell}" in told for shell in SHELLS)
+    assert "\\t" not in told
+
+
 def completed(words: str, monkeypatch, capsys) -> set[str]:
     monkeypatch.setenv("_TRACEBRIDGE_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)

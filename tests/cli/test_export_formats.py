@@ -102,9 +102,9 @@ def test_decision_processes_too(tmp_path: Path, capsys: pytest.CaptureFixture[st
     model = str(Path(__file__).parents[2] / "prism_models" / "broadcast_mdp.prism")
     assert run(["export", model, "--to", "all", "-o", str(tmp_path / "out")]) == 0
     process = read_model(model).described
-    for target in ("prism", "drn", "json"):
+    for target in ("prism", "drn", "umb", "json"):
         again = read_model(tmp_path / "out" / target / f"model.{target}").described
         assert again.to_dict() == process.to_dict()
-    assert run(["export", model, "--to", "umb", "-o", str(tmp_path / "umb")]) == 2
+    assert run(["export", model, "--to", "explicit", "-o", str(tmp_path / "tra")]) == 2
     assert run(["export", model, "--intervals", "0.9", "-o", str(tmp_path / "no")]) == 2
-    assert "prism, drn, json, not as umb" in capsys.readouterr().err
+    assert "prism, drn, umb, json, not as explicit" in capsys.readouterr().err

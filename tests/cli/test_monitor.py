@@ -93,6 +93,34 @@ def test_lines_that_cannot_be_used_are_answered_by_number(tmp_path, monkeypatch,
     assert found[-1]["success"]["lower"] == "NaN"
 
 
+def test_a_key_that_stands_twice_is_told_and_not_resolved(tmp_path, monkeypatch, capsys):
+    lines = [
+        '{"run": "a", "run": "b", "step": {"name": "plan"}}',
+        '{"run": "a", "step": {"name": "plan", "name": "x"}}',
+    ]
+    code, found = answers(lines, [str(chain_file(tmp_path)), "--draws", "0"], monkeypatch, capsys)
+    assert code == 3
+    assert [each["error"] for each in found] == [
+        "the key 'run' stands twice in one object",
+        "the key 'name' stands twice in one object",
+    ]
+
+
+def test_a_run_may_have_a_number(tmp_path, monkeypatch, capsys):
+    lines = [{"run": 7, "step": {"name": "plan"}}, step("7", "search"), {"run": True, "step": {"name": "plan"}}]
+    lines += [{"run": 2**63, "step": {"name": "plan"}}, {"run": 7, "end": "success"}]
+    code, found = answers(lines, [str(chain_file(tmp_path)), "--draws", "0"], monkeypatch, capsys)
+    assert code == 3
+    assert [(each.get("run"), each.get("steps")) for each in found] == [
+        ("7", 1),
+        ("7", 2),
+        (None, None),
+        (None, None),
+        ("7", 2),
+    ]
+    assert all("$.run" in each["error"] for each in found[2:4])
+
+
 def test_the_run_without_news_for_longest_is_dropped(tmp_path, monkeypatch, capsys):
     arguments = [str(chain_file(tmp_path)), "--draws", "0", "--max-runs", "2"]
     lines = [step("a", "plan"), step("b", "plan"), step("a", "search"), step("c", "plan"), step("b", "search")]

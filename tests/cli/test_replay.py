@@ -53,6 +53,12 @@ def test_one_changed_probability_is_told_with_its_place_and_the_difference(copie
     assert f"chain.chain.transitions.plan.search: recorded 1/7, found {recorded}; " in shown
 
 
+def test_the_report_is_not_written_over_what_is_compared(copied, capsys):
+    evidence = copied / "evidence.json"
+    assert run(["report", str(evidence), "-o", str(copied / "chain.json")]) == 2
+    assert "is compared with" in capsys.readouterr().err
+
+
 def test_with_the_traces_all_is_computed_again(folder, capsys):
     evidence, traces = folder / "out" / "evidence.json", folder / "runs.jsonl"
     assert run(["replay", str(evidence), "--traces", str(traces), "--json"]) == 0

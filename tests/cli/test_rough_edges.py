@@ -194,3 +194,17 @@ def test_a_storm_that_does_not_load_is_said_once_and_the_closed_form_answers(her
     assert table.count("answered") == 2
     assert messages.count("a library is missing") == 1
     assert "Traceback" not in messages
+
+
+def test_steps_that_are_called_like_an_end_are_told(tmp_path, capsys):
+    """They are no problem, and a chain renames them; but an end that was recorded as a step is worth a look."""
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"trace_id": "a", "outcome": "failure", "steps": [{"name": "plan"}, {"name": "success"}]}\n')
+    assert run(["traces", "validate", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "all fine" in captured.out
+    assert "1 step called 'success'" in captured.err
+    assert "'step_success'" in captured.err
+    assert run(["traces", "validate", str(path), "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note in captured.err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from joblib import parallel_config
 
 from tracebridge.cli import run
 from tracebridge.studies import STUDIES, Findings, registry
@@ -75,3 +77,23 @@ def test_what_cannot_be_run_is_refused(capsys):
     assert run(["study", "coverge"]) == 2
     assert "did you mean coverage?" in capsys.readouterr().err
     assert run(["study", "coverage", "--replicates", "0"]) == 2
+    assert run(["study", "coverage", "--jobs", "2", "--cluster", "tcp://127.0.0.1:9"]) == 2
+
+
+def test_a_cluster_has_the_work_and_changes_nothing(monkeypatch, capsys):
+    used = []
+
+    @contextmanager
+    def workers(address):
+        used.append(address)
+        with parallel_config(backend="threading", n_jobs=2):
+            yield
+
+    monkeypatch.setattr("tracebridge.sharding.cluster.cluster", workers)
+    arguments = ["study", "perturbation", "--replicates", "4", "--json"]
+    documents = []
+    for where in (["--jobs", "1"], ["--cluster", "tcp://here:1"]):
+        assert run([*arguments, *where]) == 0
+        documents.append(capsys.readouterr().out)
+    assert used == ["tcp://here:1"]
+    assert documents[0] == documents[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.cli.test_monitor import chain_file
 from tracebridge.cli import run
 from tracebridge.traces import Outcome, Step, Trace
 from tracebridge.traces.jsonl import encode_checked
+from tracebridge.watching import Watcher, WatchOptions
 
 PROPERTIES = '//@ credible 0.95\n"good": P>=0.3 [ F "success" ];\n"rate": P=? [ F "success" ];\n'
 
@@ -64,7 +66,10 @@ def test_only_changes_are_told_and_it_goes_on_where_it_stopped(here, capsys):
     assert [event["event"] for event in events[:2]] == ["unseen", "drift"]
     assert events[0]["step"]["name"] == "guess"
     assert events[1]["causes"][0]["state"] == "plan"
-    assert "Other tasks and other behaviour" in events[1]["text"]
+    # the counts of the row that changed, and no other row
+    named = events[1]["text"].split(": ", 2)[2]
+    told = r"after plan came a state that the baseline does not have [\d.]+ times \([\d.]+ expected\)"
+    assert re.match(rf"{told}(, \w+ [\d.]+ times \([\d.]+ expected\))?\. Other tasks", named)
     (changed,) = [event for event in events if event["event"] == "verdict"]
     assert (changed["before"], changed["verdict"]) == ("satisfied", "violated")
     assert events[-1]["drift"]["alarmed_at"] is not None
@@ -112,6 +117,31 @@ def test_bad_records_are_told_and_the_rest_is_certified(here, capsys):
     assert "problem: day.jsonl:41" in captured.err
     assert captured.out.startswith("run 40: certificate of the last 40 runs: ")
     assert captured.err.splitlines()[-1].startswith("40 runs, certificate ")
+
+
+def test_the_certificate_goes_on_with_the_runs_of_before(here, capsys):
+    """The last 30 of 40 runs, 20 before and 20 after a restart: as if it had never stopped."""
+    verb = ["watch", "runs", "--once", "--window", "30", "--certify-every", "1"]
+    log, text = here / "runs" / "day.jsonl", as_before(0, 40).splitlines(keepends=True)
+    log.write_bytes(b"".join(text[:20]))
+    run([*verb, "--state", "state.json"])
+    with log.open("ab") as stream:
+        stream.writelines(text[20:])
+    watcher = Watcher(["runs"], options=WatchOptions(window=30, certify_every=1))
+    watcher.resume("state.json")
+    list(watcher.look(last=True))
+    assert [run.trace_id for run in watcher.window] == [f"run-{i}" for i in range(10, 40)]
+    found = watcher.certificate
+    alone = Watcher(["runs"], options=WatchOptions(window=30, certify_every=1))
+    list(alone.look(last=True))
+    assert (found.p, found.n_events) == (alone.certificate.p, alone.certificate.n_events)
+    assert sum(found.runs.values()) == 30
+    capsys.readouterr()
+
+    document = json.loads((here / "state.json").read_text())
+    (here / "state.json").write_text(json.dumps(document | {"window": "AAAA"}))
+    assert run([*verb, "--state", "state.json"]) == 3
+    assert "what was saved of the last runs" in capsys.readouterr().err
 
 
 def test_what_cannot_be_watched_is_refused(here, capsys):

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.pctl.ast import (
     CumulativeReward,
     Eventually,

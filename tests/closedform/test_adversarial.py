@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.closedform.reference import Reference
 from tests.closedform.strategies import number, operators
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import (
     EnclosureVector,
     ExactArithmetic,
@@ -113,7 +114,7 @@ def hostile_chains(draw: st.DrawFn, digits: int = 2_000) -> MarkovChain:
 
 class TestHostileNumbers:
     @given(hostile_chains(), operators())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_doubles_enclose_rationals(self, chain: MarkovChain, operator: Operator) -> None:
         exact, enclosed = both(chain, operator)
         for i, true in enumerate(exact):
@@ -123,7 +124,7 @@ class TestHostileNumbers:
                 assert enclosed.upper[i] <= 2.0**-1022
 
     @given(hostile_chains(digits=50), operators())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     def test_rationals_are_right(self, chain: MarkovChain, operator: Operator) -> None:
         assert both(chain, operator)[0] == Reference(chain).value(operator)
 

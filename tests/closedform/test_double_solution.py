@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.sparse import block_diag, csr_array, diags_array, eye_array, random_array
 from tests.closedform.strategies import chains, operators
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix
-from tracebridge.closedform import arithmetic, block_triangular, krylov, multigrid
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.closedform import block_triangular, float_arithmetic, float_equations, krylov, multigrid
 from tracebridge.closedform.accurate_product import AccurateProduct
-from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
 from tracebridge.closedform.band_elimination import BandElimination, bandwidth
 from tracebridge.closedform.block_triangular import BlockTriangular, blocks_in_order
 from tracebridge.closedform.dense_elimination import DenseElimination
@@ -24,7 +24,9 @@ from tracebridge.closedform.double_solution import DoubleSolver, _Approximation
 from tracebridge.closedform.double_system import DoubleSystem, Residuals, RightHandSide
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.closedform.error_free import DoubleDouble, product_error, two_sum
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.factorization import factorizations
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.krylov import JumpChainIteration, NoConvergenceError, bicgstab
 from tracebridge.closedform.linear_solver import Factorization
 from tracebridge.closedform.modelcheck import evaluate_operator
@@ -93,7 +95,7 @@ class TestErrorFreeTransformations:
 
 class TestAccurateProducts:
     @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from([1, 5, 60, 300]))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     def test_within_the_bounds(self, seed: int, width: int, spread: int) -> None:
         rng = np.random.default_rng(seed)
         rows, columns = 7, 50
@@ -130,7 +132,7 @@ class TestAccurateProducts:
 
 class TestResiduals:
     @given(double_chains(), st.integers(0, 2**32 - 1))
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_within_the_bounds(self, drawn: tuple[csr_array, np.ndarray], seed: int) -> None:
         P, active = drawn
         rng = np.random.default_rng(seed)
@@ -283,7 +285,7 @@ class TestResidualsThatAreFollowed:
     """The residual after a step comes from the one before; what is lost on the way is in the bounds."""
 
     @given(double_chains(), st.integers(0, 2**32 - 1), st.integers(1, 6))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     def test_many_steps_later(self, drawn: tuple[csr_array, np.ndarray], seed: int, steps: int) -> None:
         P, active = drawn
         rng = np.random.default_rng(seed)
@@ -339,8 +341,8 @@ class TestWhereNoWayLeads:
             RightHandSide(value=DoubleDouble(bad, bad), error=bad).in_range()
 
     def test_a_large_set_that_cannot_be_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(arithmetic, "INTEGER_STATES", 0)
-        monkeypatch.setattr(arithmetic, "MOST_INTEGER_STATES", 0)
+        monkeypatch.setattr(float_equations, "INTEGER_STATES", 0)
+        monkeypatch.setattr(float_equations, "MOST_INTEGER_STATES", 0)
         P = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1.0]])
         chain = MarkovChain(states=("a", "b", "c"), transitions=P, initial=np.array([1.0, 0, 0]))
         zero = EnclosureVector.from_floats(np.zeros(3))
@@ -352,11 +354,11 @@ class TestOperators:
     """The whole evaluator with every system in double-doubles, however small, against rationals."""
 
     @given(st.data(), operators(), st.booleans())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_doubles_enclose_rationals(self, data: st.DataObject, operator: Operator, exact: bool) -> None:
         chain = data.draw(chains(sticky=data.draw(st.booleans()), exact=exact))
         patch = pytest.MonkeyPatch()
-        patch.setattr(arithmetic, "INTEGER_STATES", 0)
+        patch.setattr(float_equations, "INTEGER_STATES", 0)
         try:
             enclosed = evaluate_operator(FloatArithmetic(chain), operator, lambda formula: holds(chain, formula))
         finally:
@@ -399,7 +401,7 @@ class TestFarAhead:
     def test_the_limit_is_reached(self, leave: float, monkeypatch: pytest.MonkeyPatch) -> None:
         """10^12 steps are 10^3 times the expected time, or more: the bounds are those of the limit."""
         monkeypatch.setattr(StochasticStep, "apply", lambda self, x: pytest.fail("no step is to be taken"))
-        monkeypatch.setattr(FloatArithmetic, "_power", lambda *_: pytest.fail("no power is to be taken"))
+        monkeypatch.setattr(float_arithmetic, "power_of_steps", lambda *_: pytest.fail("no power is to be taken"))
         chain = self.sticky(200, leave)
         steps = Number(Fraction(10**12), True)
         goal = Label("goal")
@@ -420,9 +422,9 @@ class TestFarAhead:
         """Long before the limit; no more steps can be taken than it costs to square the matrix."""
         chain = self.sticky(30, 1e-4)
         goal = Probability(Eventually(Label("goal"), StepBound(upper=Number(Fraction(20_000), True))))
-        monkeypatch.setattr(arithmetic, "_STEP_OVERHEAD", 1e-9)  # a power is never the lesser work
+        monkeypatch.setattr(float_arithmetic, "_STEP_OVERHEAD", 1e-9)  # a power is never the lesser work
         by_steps = evaluate_operator(FloatArithmetic(chain), goal, lambda formula: self.truth(chain, formula))
-        monkeypatch.setattr(arithmetic, "MAX_STEPS", 10)
+        monkeypatch.setattr(float_arithmetic, "MAX_STEPS", 10)
         found = evaluate_operator(FloatArithmetic(chain), goal, lambda formula: self.truth(chain, formula))
         assert np.all(found.lower <= by_steps.upper)
         assert np.all(by_steps.lower <= found.upper)
@@ -433,8 +435,8 @@ class TestFarAhead:
         chain = self.sticky(60, 1e-4)
         goal = Probability(Eventually(Label("goal"), StepBound(upper=Number(Fraction(20_000), True))))
         true = evaluate_operator(FloatArithmetic(chain), goal, lambda formula: self.truth(chain, formula))
-        monkeypatch.setattr(arithmetic, "POWER_STATES", 0)
-        monkeypatch.setattr(arithmetic, "MAX_STEPS", 10)
+        monkeypatch.setattr(float_arithmetic, "POWER_STATES", 0)
+        monkeypatch.setattr(float_arithmetic, "MAX_STEPS", 10)
         found = evaluate_operator(FloatArithmetic(chain), goal, lambda formula: self.truth(chain, formula))
         assert np.all(found.lower <= true.upper)
         assert np.all(true.lower <= found.upper)

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.closedform.strategies import budgeted_probabilities, budgeted_rewards, chains, discounted_rewards, operators
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import ExactArithmetic, evaluate_operator
 from tracebridge.closedform.gradient import operator_gradient
 from tracebridge.closedform.sensitivity import reliability_gradient

@@ -20,11 +20,13 @@ from tests.closedform.strategies import (
     unbounded_probabilities,
 )
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import conditioning, krylov, sparse_elimination
-from tracebridge.closedform.arithmetic import MAX_STEPS, ExactArithmetic, FloatArithmetic
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
+from tracebridge.closedform.float_arithmetic import MAX_STEPS, FloatArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator, rounding_amplification
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl.ast import (
@@ -101,27 +103,27 @@ class TestAgainstIndependentAnswers:
                 assert upper - lower <= width * true, (state, operator)
 
     @given(chains(max_states=4), bounded_probabilities())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_bounded_probabilities(self, chain: MarkovChain, operator: Probability) -> None:
         self.check(chain, operator, 1e-13)
 
     @given(chains(), unbounded_probabilities())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_unbounded_probabilities(self, chain: MarkovChain, operator: Probability) -> None:
         self.check(chain, operator, 1e-13)
 
     @given(chains(max_states=5), rewards())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_rewards(self, chain: MarkovChain, operator: Reward) -> None:
         self.check(chain, operator, 1e-13)
 
     @given(chains())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     def test_long_run_fraction(self, chain: MarkovChain) -> None:
         self.check(chain, SteadyState(Label("a")), 1e-13)
 
     @given(chains(max_states=4, exact=False), operators())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_rows_of_doubles_denote_themselves_over_their_sum(self, chain: MarkovChain, operator: Operator) -> None:
         self.check(chain, operator, 1e-13)
 
@@ -242,8 +244,8 @@ class TestManySteps:
         assert at_end.value == pytest.approx(math.exp(k * math.log1p(-1e-12)), rel=1e-14)
 
     def test_large_sticky_chains_are_bounded_by_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tracebridge.closedform.arithmetic.MAX_STEPS", 50)
-        monkeypatch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 0)
+        monkeypatch.setattr("tracebridge.closedform.float_arithmetic.MAX_STEPS", 50)
+        monkeypatch.setattr("tracebridge.closedform.float_arithmetic.POWER_STATES", 0)
         leave = Fraction(1, 100)
         rows = [{0: 1 - leave, 1: leave / 2, 2: leave / 2}, {1: Fraction(1)}, {2: Fraction(1)}]
         chain = make_chain(rows, [1, 0, 0], goal={1}, stay={0})
@@ -259,7 +261,7 @@ class TestManySteps:
         assert instant.lower <= left <= instant.upper
 
     @given(chains(max_states=5), st.integers(5, 60), st.booleans(), st.integers(0, 4))
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_powers_and_steps_agree_with_rationals(self, chain: MarkovChain, k: int, powers: bool, which: int) -> None:
         bound = StepBound(lower=number(k // 3), upper=number(k))
         operator: Operator = [
@@ -270,7 +272,7 @@ class TestManySteps:
             Reward(InstantaneousReward(number(k))),
         ][which]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 128 if powers else 0)
+            patch.setattr("tracebridge.closedform.float_arithmetic.POWER_STATES", 128 if powers else 0)
             found = values(chain, operator, exact=False)
         for i, true in enumerate(values(chain, operator, exact=True).value):
             assert found.lower[i] <= true <= found.upper[i]
@@ -279,7 +281,7 @@ class TestManySteps:
                 assert found.lower[i] == found.upper[i]
 
     def test_fixed_points_end_the_loop(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tracebridge.closedform.arithmetic.POWER_STATES", 0)
+        monkeypatch.setattr("tracebridge.closedform.float_arithmetic.POWER_STATES", 0)
         chain = make_chain([{0: Fraction(1, 2), 1: Fraction(1, 2)}, {1: Fraction(1)}], goal={1})
         found = values(chain, until(MAX_STEPS), exact=False)[0]
         assert found.upper == 1
@@ -409,7 +411,7 @@ class TestCertainty:
     """What the graph decides is exact in doubles too."""
 
     @given(chains(), unbounded_probabilities())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_zero_and_one(self, chain: MarkovChain, operator: Probability) -> None:
         exact, enclosed = values(chain, operator, exact=True), values(chain, operator, exact=False)
         for i, true in enumerate(exact.value):
@@ -417,7 +419,7 @@ class TestCertainty:
                 assert enclosed.lower[i] == enclosed.upper[i] == true
 
     @given(chains(max_states=4), bounded_probabilities())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_bounded_zero_and_one(self, chain: MarkovChain, operator: Probability) -> None:
         exact, enclosed = values(chain, operator, exact=True), values(chain, operator, exact=False)
         for i, true in enumerate(exact.value):

@@ -14,12 +14,14 @@ from tests.closedform.strategies import chains, number
 from tests.closedform.test_modelcheck import make_chain
 from tests.closedform.unfolding_reference import UnfoldingReference
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import evaluate_quantile
 from tracebridge.closedform import quantile as quantile_module
-from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.modelcheck import rounding_amplification
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl.ast import (
@@ -120,7 +122,7 @@ def holds(value: Fraction | float, threshold: Threshold) -> bool:
 
 
 @given(chains(max_states=3), quantiles(), st.sampled_from([(1, 0), (1, 1), (1, 3)]), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_against_a_scan(
     chain: MarkovChain, drawn: tuple[Quantile, str | None, bool], mix: tuple[int, int], by_doubling: bool
 ) -> None:
@@ -170,7 +172,7 @@ def test_against_a_scan(
 
 
 @given(chains(max_states=4), quantiles())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_infinite_by_the_limit(chain: MarkovChain, drawn: tuple[Quantile, str | None, bool]) -> None:
     """Where the value without the bound is strictly across the threshold some bound is; where it is not, none."""
     quantile = drawn[0]

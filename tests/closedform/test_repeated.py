@@ -25,7 +25,7 @@ from tracebridge.closedform.repeated import (
 from tracebridge.errors import UsageError
 
 F = Fraction
-law = settings(deadline=None, max_examples=80)
+law = settings(deadline=None, max_examples=50)
 probabilities = st.fractions(0, 1, max_denominator=10**6)
 tasks = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=5)
 

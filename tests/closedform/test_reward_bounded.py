@@ -19,8 +19,9 @@ from tests.closedform.strategies import (
 from tests.closedform.test_modelcheck import amplification, make_chain, values
 from tests.closedform.unfolding_reference import UnfoldingReference
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import budget, reward_bounded
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.errors import PropertyError, UnsupportedError
@@ -60,22 +61,22 @@ def check(chain: MarkovChain, operator: Operator, width: float = 1e-12) -> Enclo
 
 class TestAgainstRuns:
     @given(chains(max_states=4), budgeted_probabilities())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     def test_probabilities_within_budgets(self, chain: MarkovChain, operator: Probability) -> None:
         check(chain, operator)
 
     @given(chains(max_states=4), budgeted_rewards())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_rewards_within_budgets(self, chain: MarkovChain, operator: Reward) -> None:
         check(chain, operator)
 
     @given(chains(max_states=4), discounted_rewards())
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_discounted_rewards(self, chain: MarkovChain, operator: Reward) -> None:
         check(chain, operator)
 
     @given(chains(max_states=5), branching_operators())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     def test_branching(self, chain: MarkovChain, operator: Quantified) -> None:
         found = check(chain, operator)
         assert set(found.value.tolist()) <= {0.0, 1.0}

@@ -49,7 +49,7 @@ right_hand_sides = st.lists(
 
 class TestSystems:
     @given(transient_sets(), right_hand_sides, st.booleans())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_exact_and_enclosed(
         self, system: tuple[RationalMatrix, np.ndarray], rhs: list[Fraction], transposed: bool
     ) -> None:
@@ -86,7 +86,7 @@ class TestSystems:
         )
 
     @given(transient_sets(), right_hand_sides, st.booleans())
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def test_balls(self, system: tuple[RationalMatrix, np.ndarray], rhs: list[Fraction], transposed: bool) -> None:
         P, chosen = system
         b = rhs[: len(chosen)]

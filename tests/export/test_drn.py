@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from tests.export.test_prism import SMALL, assert_identical, random_chain, random_chains
 from tests.export.test_prism_variables import expanded_chain
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import ModelError, UsageError
 from tracebridge.export.drn import write_drn
 from tracebridge.export.drn_reader import is_drn, read_drn

@@ -18,8 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.checking.models import read_model
 from tracebridge.checking.prism_program import build_prism_chain
 from tracebridge.checking.storm_process import StormWorker

@@ -138,7 +138,7 @@ PROPERTIES = (
 
 
 @pytest.mark.storm
-@pytest.mark.parametrize("name", ["router.prism", "router.json", "router.drn"])
+@pytest.mark.parametrize("name", ["router.prism", "router.json", "router.drn", "router.umb"])
 def test_files_are_checked_as_they_are(tmp_path: Path, name: str) -> None:
     pytest.importorskip("stormpy")
     write_model(router(), tmp_path / name)
@@ -170,5 +170,5 @@ def test_a_spread_start_is_not_written_as_drn(tmp_path: Path) -> None:
     process = replace(router(), initial=RationalVector(np.array([1, 1]), 2))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="starts in one state"):
         write_model(process, tmp_path / "router.drn")
-    with pytest.raises(UsageError, match=r"choose \.json, \.prism or \.drn"):
-        write_model(process, tmp_path / "router.umb")
+    with pytest.raises(UsageError, match=r"choose \.json, \.prism, \.umb or \.drn"):
+        write_model(process, tmp_path / "router.tra")

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tracebridge.chain.interval import IntervalChain
-from tracebridge.chain.markov import RewardStructure
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.robust import robust_values
 from tracebridge.errors import UsageError
 from tracebridge.export.prism_intervals import format_prism_intervals

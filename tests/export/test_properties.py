@@ -14,11 +14,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking import check
 from tracebridge.checking.result import Verdict
-from tracebridge.closedform.arithmetic import ExactArithmetic
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile
 from tracebridge.errors import PropertyError
 from tracebridge.export import (

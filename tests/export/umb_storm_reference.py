@@ -29,7 +29,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         values.append(str(stormpy.model_checking(model, property_, environment=environment(model)).get_value(start)))
     return {
         "start": start,
-        "rows": [[[entry.column, str(entry.value)] for entry in matrix.get_row(i)] for i in range(model.nr_states)],
+        "rows": [[[entry.column, str(entry.value)] for entry in matrix.get_row(i)] for i in range(matrix.nr_rows)],
+        "starts": [matrix.get_row_group_start(i) for i in range(model.nr_states)]
+        if matrix.nr_rows > model.nr_states
+        else None,
+        "actions": [sorted(model.choice_labeling.get_labels_of_choice(i)) for i in range(matrix.nr_rows)]
+        if model.has_choice_labeling()
+        else None,
         "labels": {label: list(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())},
         "valuations": [json.loads(str(model.state_valuations.to_json(i))) for i in range(model.nr_states)]
         if model.has_state_valuations()

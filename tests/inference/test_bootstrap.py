@@ -7,6 +7,7 @@ from tests.inference.runs import NAMES, laid_out, runs
 from tracebridge.chain import TransitionCounts, WeightedCounts, fit_counts
 from tracebridge.errors import FitError, UsageError
 from tracebridge.inference.bootstrap import Bootstrap
+from tracebridge.inference.resampling_units import ResamplingUnits
 from tracebridge.inference.run_counts import RunCounts
 from tracebridge.states.features import OUTCOMES
 
@@ -15,7 +16,8 @@ def corpus(chosen, *, policy="censored", tasks=None, prior="none"):
     codes, offsets, outcomes = laid_out(chosen)
     paths = [([NAMES[code] for code in path], OUTCOMES[outcome]) for path, outcome in chosen]
     fit = fit_counts(TransitionCounts.from_paths(paths), policy=policy, prior=prior)
-    return fit, RunCounts.of_paths(NAMES, codes, offsets, outcomes, policy=policy, task_ids=tasks)
+    part = RunCounts.of_paths(NAMES, codes, offsets, outcomes, policy=policy, task_ids=tasks)
+    return fit, ResamplingUnits.of([part])
 
 
 CORPUS = [((0, 1, 2), 0), ((0, 2), 1), ((1, 1), 0), ((0, 1, 2, 0), 0), ((3,), 1), ((), 0)]
@@ -26,7 +28,7 @@ CORPUS = [((0, 1, 2), 0), ((0, 2), 1), ((1, 1), 0), ((0, 1, 2, 0), 0), ((3,), 1)
 def test_each_resample_is_the_unsmoothed_fit_to_its_runs(chosen, seed):
     chosen = [(path, outcome) for path, outcome in chosen if outcome != 2] + CORPUS  # every run ends
     fit, counted = corpus(chosen)
-    (stack,) = list(Bootstrap.of_runs(fit, counted).resamples(4, seed))
+    (stack,) = list(Bootstrap.of_units(fit, counted).resamples(4, seed))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     units = len(chosen)
     weights = rng.multinomial(units, np.full(units, 1 / units), size=256)[:4]
@@ -46,7 +48,7 @@ def test_a_resample_without_a_way_to_an_end_keeps_the_row_of_the_corpus():
     # three of the runs through b loop there until they are censored; one leaves it
     chosen = [((0, 1, 1), 2)] * 3 + [((0, 1), 0), ((0,), 1), ((0,), 0)]
     fit, counted = corpus(chosen)
-    stack = next(Bootstrap.of_runs(fit, counted).resamples(200, 1))
+    stack = next(Bootstrap.of_units(fit, counted).resamples(200, 1))
     chain = stack.chain
     b = chain.index("b")
     span = slice(chain.transitions.indptr[b], chain.transitions.indptr[b + 1])
@@ -59,8 +61,8 @@ def test_a_resample_without_a_way_to_an_end_keeps_the_row_of_the_corpus():
 def test_tasks_are_drawn_whole():
     chosen = [((0,), 0), ((0,), 0), ((0,), 1), ((0,), 1)]
     fit, counted = corpus(chosen, tasks=["easy", "easy", "hard", "hard"])
-    by_task = next(Bootstrap.of_runs(fit, counted, "task").resamples(256, 0))
-    by_run = next(Bootstrap.of_runs(fit, counted).resamples(256, 0))
+    by_task = next(Bootstrap.of_units(fit, counted, "task").resamples(256, 0))
+    by_run = next(Bootstrap.of_units(fit, counted).resamples(256, 0))
     a = by_task.chain.index("a")
     span = slice(by_task.chain.transitions.indptr[a], by_task.chain.transitions.indptr[a + 1])
     assert set(np.unique(by_task.entries[span])) == {0.0, 0.5, 1.0}
@@ -70,17 +72,17 @@ def test_tasks_are_drawn_whole():
 def test_fewer_resamples_are_the_first_ones(monkeypatch):
     fit, counted = corpus(CORPUS)
     monkeypatch.setattr("tracebridge.inference.bootstrap._BLOCK_CELLS", 300)
-    many = np.concatenate([s.entries for s in Bootstrap.of_runs(fit, counted).resamples(50, 3)], axis=1)
-    few = np.concatenate([s.entries for s in Bootstrap.of_runs(fit, counted).resamples(20, 3)], axis=1)
+    many = np.concatenate([s.entries for s in Bootstrap.of_units(fit, counted).resamples(50, 3)], axis=1)
+    few = np.concatenate([s.entries for s in Bootstrap.of_units(fit, counted).resamples(20, 3)], axis=1)
     np.testing.assert_array_equal(many[:, :20], few)
 
 
 def test_what_cannot_be_drawn_again_is_refused():
     fit, counted = corpus(CORPUS)
     with pytest.raises(FitError, match="every run needs a task"):
-        Bootstrap.of_runs(fit, counted, "task")
+        Bootstrap.of_units(fit, counted, "task")
     weighted = fit_counts(WeightedCounts.from_paths([(("a",), "success", 2), (("a",), "failure", 1)]))
     with pytest.raises(UsageError, match="weights"):
-        Bootstrap.of_runs(weighted, counted)
+        Bootstrap.of_units(weighted, counted)
     with pytest.raises(UsageError, match="at least one"):
-        list(Bootstrap.of_runs(fit, counted).resamples(0, 1))
+        list(Bootstrap.of_units(fit, counted).resamples(0, 1))

@@ -120,7 +120,7 @@ def test_a_choice_without_a_chain_says_why() -> None:
         fit_chain(traces[:0])
     assert left_out.numbers.missing == str(refused.value)
     shown = "\n".join(ending_choices_markdown(choices, ["rate", "soon"]))
-    assert "no chain" in shown
+    assert f"- none: {left_out.numbers.missing}" in shown
     assert "as it is" in shown
     document = ending_choices_to_dict(choices)
     assert document["choices"][-1]["counted_as"] == "drop"

@@ -49,7 +49,30 @@ def test_it_holds_the_estimate_and_the_percentiles_and_stays_in_the_range(draws,
 def test_infinite_ends_stay():
     found = resampled_interval(np.array([1.0, math.inf]), 2.0, 5, 0.95, "m", least=0.0)
     assert found.upper == math.inf
-    assert found.lower == pytest.approx(2 - few_units_factor(5, 0.95))
+    assert found.lower == pytest.approx(2 / 2 ** few_units_factor(5, 0.95))
+
+
+@given(
+    st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=30),
+    st.floats(1e-3, 1e6),
+    st.integers(1, 50),
+    st.floats(1e-3, 1e3),
+)
+def test_a_positive_figure_stays_positive_and_its_interval_keeps_to_the_unit_of_measurement(
+    draws, estimate, units, unit
+):
+    def interval(scale):
+        return resampled_interval(np.array(draws) * scale, estimate * scale, units, 0.95, "m", least=0.0)
+
+    found, scaled = interval(1.0), interval(unit)
+    assert 0 <= found.lower <= estimate <= found.upper
+    assert found.lower > 0 or units == 1
+    assert [scaled.lower, scaled.upper] == pytest.approx([found.lower * unit, found.upper * unit], rel=1e-6)
+
+
+def test_an_estimate_on_its_bound_is_widened_away_from_it():
+    found = resampled_interval(np.array([0.0, 1.0]), 0.0, 5, 0.95, "m", least=0.0)
+    assert (found.lower, found.upper) == (0.0, pytest.approx(few_units_factor(5, 0.95)))
 
 
 def test_coverage_over_three_tasks():

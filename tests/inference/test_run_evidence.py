@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from tests.inference.runs import as_traces, runs
 
 from tracebridge import fit_chain
+from tracebridge.chain.survival import LengthCounts
 from tracebridge.errors import FitError, NothingToCheckError
 from tracebridge.inference import RunCounts, certify, path_counts
 from tracebridge.inference.run_evidence import count_runs, varying_covariates
@@ -20,10 +21,10 @@ def test_one_pass_counts_what_two_would(monkeypatch: pytest.MonkeyPatch, batch: 
     monkeypatch.setattr("tracebridge.inference.run_evidence._BATCH_STEPS", batch)
     traces = as_traces(CHOSEN, task_id=[f"t{i % 4}" for i in range(len(CHOSEN))])
     fit = fit_chain(traces)
-    counted, paths = count_runs(fit, iter(traces), ["task_id", "model"])
-    alone = RunCounts.of_traces(fit, traces)
-    assert np.array_equal(counted.table.toarray(), alone.table.toarray())
-    assert np.array_equal(counted.lengths, alone.lengths)
+    counted = count_runs(fit, iter(traces), ["task_id", "model"])
+    alone, paths = RunCounts.of_traces(fit, traces), counted.paths
+    assert np.array_equal(counted.units.runs.table.toarray(), alone.table.toarray())
+    assert counted.lengths == LengthCounts.from_traces(traces)
     assert paths.to_dict() == path_counts(fit, traces, covariates=["task_id", "model"]).to_dict()
     assert varying_covariates(paths) == ("task_id",)
 
@@ -31,8 +32,8 @@ def test_one_pass_counts_what_two_would(monkeypatch: pytest.MonkeyPatch, batch: 
 def test_a_covariate_needs_several_values_and_several_runs_of_one() -> None:
     n = len(CHOSEN)
     traces = as_traces(CHOSEN, task_id=[f"t{i}" for i in range(n)], trial=[i % 2 for i in range(n)], model=["m"] * n)
-    _, paths = count_runs(fit_chain(traces), traces, ["task_id", "trial", "model"])
-    assert varying_covariates(paths) == ("trial",)
+    counted = count_runs(fit_chain(traces), traces, ["task_id", "trial", "model"])
+    assert varying_covariates(counted.paths) == ("trial",)
 
 
 def test_runs_that_have_changed_are_refused() -> None:

@@ -7,6 +7,7 @@ from tests.inference.draws_of_chains import PATHS
 
 from tracebridge.chain import TransitionCounts, fit_counts
 from tracebridge.inference import SCENARIOS
+from tracebridge.inference.resampling_units import ResamplingUnits
 from tracebridge.inference.run_counts import RunCounts
 from tracebridge.inference.second_opinion import second_opinions
 from tracebridge.states.features import OUTCOMES
@@ -16,7 +17,9 @@ def coin(successes: int, failures: int):
     paths = [(("a",), "success")] * successes + [(("a",), "failure")] * failures
     fit = fit_counts(TransitionCounts.from_paths(paths))
     outcomes = np.array([0] * successes + [1] * failures)
-    counted = RunCounts.of_paths(("a",), np.zeros(len(paths), dtype=int), np.arange(len(paths) + 1), outcomes)
+    counted = ResamplingUnits.of(
+        [RunCounts.of_paths(("a",), np.zeros(len(paths), dtype=int), np.arange(len(paths) + 1), outcomes)]
+    )
     return fit, counted
 
 
@@ -45,7 +48,7 @@ def test_without_a_failure_only_wilson_has_a_width():
 def test_the_delta_method_agrees_with_the_bootstrap_on_every_figure():
     scenario = SCENARIOS["N1"]
     fit, _ = scenario.fitted(400, seed=2)
-    counted = RunCounts.of_paths(scenario.states, *scenario.draw(400, np.random.default_rng(2)))
+    counted = ResamplingUnits.of([RunCounts.of_paths(scenario.states, *scenario.draw(400, np.random.default_rng(2)))])
     text = 'P=? [ F "success" ]; P=? [ F<=5 "success" ]; R{"steps"}=? [ F "absorbed" ]'
     for opinion in second_opinions(fit, text, runs=counted, resamples=2_000):
         found = by_method(opinion)
@@ -70,7 +73,9 @@ def test_thresholds_have_the_share_of_resamples():
     offsets = np.cumsum([0, *(len(path) for path, _ in PATHS)])
     outcomes = np.array([OUTCOMES.index(outcome) for _, outcome in PATHS])
     fit = fit_counts(TransitionCounts.from_paths(PATHS))
-    counted = RunCounts.of_paths(names, codes, offsets, outcomes, task_ids=["t", "t", "u", "v", "w", "w"])
+    counted = ResamplingUnits.of(
+        [RunCounts.of_paths(names, codes, offsets, outcomes, task_ids=["t", "t", "u", "v", "w", "w"])]
+    )
     (opinion,) = second_opinions(fit, 'P>=0.5 [ F "success" & true ]', runs=counted, resamples=500)
     of_runs, of_tasks = opinion.satisfied
     assert of_runs.startswith("trace bootstrap, percentile, widened 1.44 times (6 runs: too few")
@@ -89,7 +94,9 @@ def test_few_tasks_widen_the_interval_about_the_estimate_within_the_range():
         tasks += [task] * 7
     fit = fit_counts(TransitionCounts.from_paths(paths))
     outcomes = np.array([OUTCOMES.index(outcome) for _, outcome in paths])
-    counted = RunCounts.of_paths(["a"], np.zeros(21, dtype=int), np.arange(22), outcomes, task_ids=tasks)
+    counted = ResamplingUnits.of(
+        [RunCounts.of_paths(["a"], np.zeros(21, dtype=int), np.arange(22), outcomes, task_ids=tasks)]
+    )
     (opinion,) = second_opinions(fit, 'P=? [ F "success" ]', runs=counted, resamples=2_000)
     found = next(each for each in opinion.intervals if each.method.startswith("task"))
     # the same task three times has probability 1 / 27: the percentiles are 4 / 7 and 6 / 7, the estimate 5 / 7

@@ -7,6 +7,7 @@ from tests.inference.draws_of_chains import small_fit
 from tracebridge.chain import TransitionCounts, fit_counts
 from tracebridge.checking.result import Verdict
 from tracebridge.errors import PropertyError, UsageError
+from tracebridge.inference.identification import NO_VARIATION_REASON
 from tracebridge.inference.uncertainty import decided, property_uncertainty
 
 
@@ -31,6 +32,24 @@ def test_interval_and_shares_are_those_of_the_beta_distribution():
     assert abs(found.mean - 13.5 / 21) < 4.5 * law.std() / math.sqrt(8_000)
     assert found.point == pytest.approx(13.5 / 21)
     assert found.interval.method == "posterior of the mass-one prior, equal-tailed"
+
+
+@pytest.mark.parametrize(("successes", "failures"), [(0, 3), (3, 0), (0, 1)])
+def test_draws_that_do_not_vary_for_want_of_a_prior_decide_nothing(successes, failures):
+    """Three failures of three do not show that the agent never succeeds: without a prior every draw says so."""
+    paths = [(("a",), "success")] * successes + [(("a",), "failure")] * failures
+    text = '//@ credible 0.95\nP>=0.5 [ F "success" ];\nP=? [ F<=2 "success" ];'
+    decided_, asked = property_uncertainty(fit_counts(TransitionCounts.from_paths(paths), prior="none"), text, draws=50)
+    assert decided_.verdict is Verdict.UNDECIDED
+    assert (decided_.interval, decided_.satisfied, decided_.violated, decided_.mean) == (None, None, None, None)
+    assert decided_.reason == NO_VARIATION_REASON
+    assert asked.interval is None
+    assert asked.notes == (NO_VARIATION_REASON,)
+    assert asked.point == float(successes > 0)
+    mixed = [*paths, (("a",), "success"), (("a",), "failure")]
+    for prior, runs in (("none", mixed), ("mass-one", paths)):
+        found = property_uncertainty(fit_counts(TransitionCounts.from_paths(runs), prior=prior), text, draws=50)
+        assert all(each.interval is not None and each.interval.width > 0 for each in found)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,14 @@ INF = math.inf
         ('-2 * P=? [ F "a" ] + 1', (-1, 1)),
         ('P=? [ F "a" ] * R{"steps"}=? [ F "a" ]', (0, INF)),
         ('pow(P=? [ F "a" ] - 1, 2)', (-INF, INF)),  # not known: its base may be negative
-        ('R{"steps"}=? [ F "a" ] / P=? [ F "a" ]', (-INF, INF)),
+        ('R{"steps"}=? [ F "a" ] / (1 - P=? [ F "a" ])', (0, INF)),
+        ('P=? [ F "a" ] / R{"steps"}=? [ F "a" ]', (0, INF)),
+        ('P=? [ F "a" ] / (1 + P=? [ F "b" ])', (0, 1)),
+        ('P=? [ F "a" ] / (-1 - P=? [ F "b" ])', (-1, 0)),
+        ('(P=? [ F "a" ] - 1) / (2 + R{"steps"}=? [ F "a" ])', (-0.5, 0)),
+        ('1 / (P=? [ F "a" ] - P=? [ F "b" ])', (-INF, INF)),  # of either sign
+        ('min(P=? [ F "a" ], 0.5)', (0, 0.5)),
+        ('max(R{"steps"}=? [ F "a" ], 2)', (2, INF)),
         ('pow(10 * P=? [ F "a" ], 400)', (-INF, INF)),  # beyond doubles
     ],
 )

@@ -89,6 +89,14 @@ NAME = '"n": '
         ('//@ credible 1e999999999\n"n": true;', f"1:1: error: credible 1e999999999 is no level ({LEVEL})"),
         ('//@ requirement\n"n": true;', "1:1: error: the annotation requirement has no value"),
         (
+            '//@ severity Advisery\n"n": true;',
+            "1:1: warning: severity Advisery is unknown, and the property counts as blocking (did you mean advisory?)",
+        ),
+        (
+            '//@ severity minor\n"n": true;',
+            "1:1: warning: severity minor is unknown, and the property counts as blocking (it is blocking or advisory)",
+        ),
+        (
             '"n": true;\n//@ requirement X',
             "2:1: warning: no property follows the annotation requirement (put it before its property)",
         ),

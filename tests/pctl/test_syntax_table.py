@@ -94,7 +94,7 @@ def bare_path(random: Random, operators: int) -> str:
 def test_bare_text_groups_as_in_storm() -> None:
     """Storm prints what it read with every parenthesis, which leaves nothing to precedence."""
     random = Random(1)
-    texts = sorted({f"P=? [ {bare_path(random, random.randrange(2, 9))} ]" for _ in range(3_000)})
+    texts = sorted({f"P=? [ {bare_path(random, random.randrange(2, 9))} ]" for _ in range(1_500)})
     texts = [text for text in texts if any(letter in text[1:] for letter in "XFGU")]  # we want a temporal operator
     script = [sys.executable, "-c", STORM]
     answer = subprocess.run(script, input=json.dumps(texts), capture_output=True, text=True, check=True, timeout=300)
@@ -106,4 +106,4 @@ def test_bare_text_groups_as_in_storm() -> None:
         else:
             assert parse_formula(text) == parse_formula(storm.replace("true U<=3", "F<=3")), text
             agreed += 1
-    assert agreed > 1_000
+    assert agreed > 500

@@ -11,7 +11,9 @@ import jsonschema
 import pytest
 from tests.small_evidence import PROPERTIES, assess_small
 
+from tracebridge.chain import document_text
 from tracebridge.errors import ModelError
+from tracebridge.pipeline import replay
 from tracebridge.report import evidence_reading
 from tracebridge.report.evidence_reading import evidence_of, hash_beside, is_plain_name, read_evidence
 from tracebridge.report.evidence_schema import evidence_schema
@@ -51,6 +53,10 @@ def test_it_holds_what_was_found_and_what_it_takes_to_find_it_again(document, fo
     assert options["skip_bad"] is False
     corpus, properties = document["inputs"]
     assert corpus["name"] == "runs.jsonl"
+    assert (
+        corpus["bytes"] == document["results"]["corpus"]["files"][0]["bytes"] == (folder / "runs.jsonl").stat().st_size
+    )
+    assert properties["bytes"] == len(PROPERTIES)
     assert corpus["sha256"] == hashlib.sha256((folder / "runs.jsonl").read_bytes()).hexdigest()
     assert properties["sha256"] == hashlib.sha256(PROPERTIES.encode()).hexdigest()
     assert [each["name"] for each in document["readings"]] == ["ok", "within", "steps", "twice"]
@@ -201,7 +207,7 @@ def test_the_schema_forbids_missing_and_unknown_fields(document, schema):
         ('{"kind": "tracebridge-evidence", "chain": NaN}', "NaN is no JSON number"),
         ('{"kind": "tracebridge-evidence", "chain": ' + "[" * 60 + "]" * 60 + "}", "nested deeper than 40 levels"),
         ('{"chain": ' + "[" * 200_000, "nested too deeply"),
-        ('{"kind": ' + "9" * 5_000 + "}", "Exceeds the limit"),
+        ('{"kind": ' + "9" * 5_000 + "}", "a whole number in it has too many digits$"),
     ],
 )
 def test_what_is_no_evidence_is_refused(tmp_path, text, message):
@@ -211,6 +217,25 @@ def test_what_is_no_evidence_is_refused(tmp_path, text, message):
         read_evidence(path)
     assert str(path) in str(caught.value)
     assert caught.value.exit_code == 3
+
+
+def test_the_file_of_a_state_map_is_an_input(tmp_path):
+    rules = tmp_path / "states.toml"
+    rules.write_text('default = "search"\n[[rule]]\nstate = "plan"\nname = "plan"\n')
+    found = assess_small(tmp_path, states=rules, draws=0, resamples=0, replicates=0)
+    (recorded,) = [each for each in found.evidence.document["inputs"] if each["role"] == "states"]
+    assert recorded["name"] == "states.toml"
+    assert recorded["bytes"] == rules.stat().st_size
+    assert recorded["sha256"] == hashlib.sha256(rules.read_bytes()).hexdigest()
+    rules.unlink()  # what it said stands in the document of the fit
+    (tmp_path / "out" / "report.html").unlink()
+    assert replay(tmp_path / "out" / "evidence.json", [tmp_path / "runs.jsonl"]).differences == ()
+
+
+def test_a_byte_order_mark_is_no_part_of_the_document(assessment, tmp_path):
+    path = tmp_path / "evidence.json"
+    path.write_text("\ufeff" + document_text(assessment.evidence.document), encoding="utf-8")
+    assert read_evidence(path).document == assessment.evidence.document
 
 
 def test_large_files_and_what_is_no_file_are_refused(folder, assessment, monkeypatch, tmp_path):

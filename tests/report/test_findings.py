@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tracebridge import check, compare
 from tracebridge.chain import CensoringPolicy, ChainFit, TransitionCounts, fit_counts
 from tracebridge.cli import run
-from tracebridge.pipeline import assess
+from tracebridge.inference.identification import NO_END_REASON
+from tracebridge.pipeline import assess, replay
 from tracebridge.report.findings import PropertyFinding, end_was_seen, without_an_end
 
 PROPERTIES = """
@@ -37,10 +40,15 @@ def test_how_runs_end_is_undecided_where_no_end_was_seen() -> None:
         "by_reference": "undecided",
         "next": "satisfied",
     }
-    assert [str(each.agreement.at_estimate) for each in found] == ["None", "violated", "violated", "satisfied"]
+    assert [str(each.agreement.at_estimate) for each in found] == ["undecided"] * 3 + ["satisfied"]
     assert {each.marks for each in found} == {("before", "no end was seen")}
-    assert "rests on no observation (the chain alone has it violated)" in str(found[1].agreement.reason)
-    assert found[3].agreement.reason is None
+    assert {str(each.agreement.reason) for each in found[:3]} == {NO_END_REASON}
+    answers = [each.agreement.results[0] for each in found]
+    assert [each.value is not None and each.value.undefined for each in answers] == [True] * 3 + [False]
+    assert [(str(each.verdict), each.truth, each.reason) for each in answers[:3]] == [
+        ("undecided", None, NO_END_REASON)
+    ] * 3
+    assert found[3].agreement is agreements[3]
 
 
 def test_an_end_is_one_that_the_policy_counts() -> None:
@@ -51,18 +59,49 @@ def test_an_end_is_one_that_the_policy_counts() -> None:
     assert end_was_seen(fit_counts(TransitionCounts.from_paths(instantly), prior="none"))
 
 
+def numbers_in(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in JSON values, with its place; NaN, infinities and rationals are texts there."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from numbers_in(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from numbers_in(item, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+
+
 @pytest.mark.parametrize(("outcome", "code"), [("censored", 4), ("failure", 1)])
 def test_an_assessment_says_so_everywhere(tmp_path: Path, outcome: str, code: int) -> None:
-    (tmp_path / "my.props").write_text('"done": P>=0.5 [ F "success" ];')
-    (tmp_path / "runs.csv").write_text(f"run_id,step,state,outcome\na,0,plan,{outcome}\nb,0,plan,{outcome}\n")
-    effort = {"draws": 20, "resamples": 0, "replicates": 0, "futures": 0, "engines": ["closed-form"], "prior": "none"}
+    """Of runs that were all cut nothing about ends is a number, whatever the chain makes of them."""
+    (tmp_path / "my.props").write_text('"done": P>=0.5 [ F "success" ]; "time": R{"steps"}=? [ F "absorbed" ];')
+    (tmp_path / "runs.csv").write_text(f"run_id,step,state,outcome\na,0,plan,\na,1,do,{outcome}\nb,0,plan,{outcome}\n")
+    effort = {"draws": 20, "resamples": 20, "replicates": 19, "futures": 0, "engines": ["closed-form"], "prior": "none"}
     found = assess([tmp_path / "runs.csv"], tmp_path / "my.props", output=tmp_path / "out", **effort)
     assert found.exit_code == code
     marked = outcome == "censored"
     assert ("no end was seen" in (found.findings.mark or "")) is marked
     summary = (tmp_path / "out" / "summary.md").read_text()
-    assert ("no run was seen to end: its value rests on no observation" in summary) is marked
-    assert summary.count("(chain not certified, no end was seen)") >= 3 * marked
+    assert (f"Reliability figures: undefined, because {NO_END_REASON}" in summary) is marked
+    assert summary.count("(chain not certified, no end was seen)") >= 2 * marked
+    results = found.document
+    assert (results["figures"].get("missing") == NO_END_REASON) is marked
+    statistics = [each["name"] for each in results["certificate"]["statistics"]]
+    assert ("first passage" in statistics) is not marked
+    assert any("first passage: no run was seen to end" in each for each in results["certificate"]["reasons"]) is marked
+    assert (results["ending_choices"] or {"present": {"missing": None}})["present"]["missing"] == (
+        NO_END_REASON if marked else None
+    )
+    if marked:
+        of_ends = {"figures": results["figures"], "present": results["ending_choices"]["present"]}
+        of_ends |= {"fit": results["certificate"]["figures"], "curve": results["certificate"]["curve"]}
+        of_ends |= {"paper": results["certificate"]["paper"]["gap"]}
+        of_ends |= {each["name"]: each["engines"] for each in results["properties"]}
+        assert [*numbers_in(of_ends)] == []
+        assert {each["engines"][0]["value"]["value"] for each in results["properties"]} == {"NaN"}
+    again = replay(tmp_path / "out" / "evidence.json", [tmp_path / "runs.csv"])
+    assert again.differences == ()
+    assert again.equal > 100
 
 
 def test_runs_without_a_step_are_noted(tmp_path: Path, capsys) -> None:

@@ -15,6 +15,7 @@ from tracebridge.cli import run
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import digest_of
 from tracebridge.report.gate import gate
+from tracebridge.report.github_summary import github_summary
 from tracebridge.report.junit import cases
 
 PROPS = """const double required = 0.7;
@@ -131,6 +132,68 @@ def test_alone_a_rejected_chain_stops_and_an_advisory_property_does_not(made, un
     assert "blocks nothing" in next(check.message for check in report.checks if check.name == "reached")
 
 
+def as_if_by_two_engines(document):
+    for item in document["results"]["properties"]:
+        item["agree"], item["gap"], item["allowed"] = True, 0.0, 1e-9
+
+
+def test_one_engine_alone_and_no_certificate_are_named_and_stop_a_strict_gate(made, unquestioned):
+    report = gate(made["baseline"])
+    assert report.exit_code == 0
+    found = status(report)
+    assert found["cross-check"] == ("one engine", 0)
+    assert found["certificate for timing and path"] == ("none", 0)
+    told = "the gate passes; left open: cross-check (one engine), certificate for timing and path (none)"
+    assert report.sentence == told
+    assert told.capitalize() in report.markdown()
+    strict = gate(made["baseline"], strict=True)
+    assert strict.exit_code == 4
+    assert {name for name, (_, code) in status(strict).items() if code} == {
+        "cross-check",
+        "certificate for timing and path",
+    }
+    assert gate(made["same"], made["baseline"], margin=0.2, strict=True).exit_code == 4  # by the lone engine
+
+    def sound(document):
+        as_if_by_two_engines(document)
+        for standing in document["results"]["standings"].values():
+            standing["verdict"], standing["reasons"] = "accept", []
+
+    report = gate(changed(made["baseline"], sound), strict=True)
+    assert (report.exit_code, report.sentence) == (0, "the gate passes")
+    assert "cross-check" not in status(report)
+
+
+def test_advisory_properties_of_one_engine_do_not_stop_a_strict_gate(made, unquestioned):
+    def all_advisory(document):
+        for item in document["results"]["properties"]:
+            item["annotations"]["severity"] = "advisory"
+
+    assert status(gate(changed(made["baseline"], all_advisory), strict=True))["cross-check"] == ("one engine", 0)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_what_certificates_say_is_told_once_for_scopes_that_are_alike(made, unquestioned, alike):
+    def rejected(document):
+        timing, path = document["results"]["standings"].values()
+        timing["verdict"], timing["reasons"] = "reject", ["it remembers more"]
+        path["verdict"], path["reasons"] = "reject", ["it remembers more" if alike else "something else"]
+
+    edited = changed(made["baseline"], rejected)
+    report = gate(edited)
+    expected = (
+        {"certificate for timing and path": 4} if alike else {"certificate for timing": 4, "certificate for path": 0}
+    )
+    assert {name: code for name, (_, code) in status(report).items() if name.startswith("certificate")} == expected
+    for text in (report.markdown(), github_summary(edited.results)):
+        assert text.count("it remembers more") == 1
+    if not alike:
+        assert "could block needs it" in next(c.message for c in report.checks if c.name == "certificate for path")
+    notes = gate(edited, made["baseline"]).notes
+    assert sum("it remembers more" in note and "of the new evidence: reject" in note for note in notes) == 1
+    assert any("of the baseline: none" in note for note in notes)
+
+
 def test_noise_passes_and_says_what_is_left_open(made):
     report = gate(made["same"], made["baseline"], margin=0.2)
     assert report.exit_code == 0
@@ -140,11 +203,12 @@ def test_noise_passes_and_says_what_is_left_open(made):
         "mean_steps": ("not gated", 0),
         "pair": ("passed", 0),
         "both": ("not gated", 0),
+        "cross-check": ("one engine", 0),
     }
     narrow = gate(made["same"], made["baseline"], margin=0.001)
     assert narrow.exit_code == 0
     assert status(narrow)["reached"] == ("inconclusive", 0)
-    assert "inconclusive: reached" in narrow.sentence
+    assert "left open: reached (inconclusive)" in narrow.sentence
     message = next(check.message for check in narrow.checks if check.name == "reached")
     assert "would decide" in message
     strict = gate(made["same"], made["baseline"], margin=0.001, strict=True)

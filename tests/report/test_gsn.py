@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tracebridge import assess
 from tracebridge.cli import run
 from tracebridge.report.evidence import Evidence
+from tracebridge.report.github_summary import github_summary
 from tracebridge.report.gsn import Element, elements, gsn, gsn_mermaid, gsn_yaml
 from tracebridge.resources import packaged
 
@@ -106,6 +107,24 @@ def test_the_case_is_valid_and_claims_what_is_satisfied_alone(document):
     texts = "\n".join(node["text"] for node in nodes.values())
     assert "Measured: rate" in texts
     assert all(each["statement"] in texts for each in (*document["assumptions"], *document["limits"]))
+
+
+def test_corpus_models_and_dates_are_named_here_and_in_the_summary(document):
+    edited = copy.deepcopy(document)
+    corpus = edited["results"]["corpus"]
+    corpus["dates"] = {"n_runs": 239, "first": "2026-01-02T03:04:05Z", "last": "2026-02-03T04:05:06Z"}
+    corpus["models"] = {"model-x": 1, "<b>": 2, "c": 3, "d": 4}
+    corpus["files"] = [{**corpus["files"][0], "path": f"{name}.jsonl"} for name in ("a", "b", "c", "d", "e")]
+    span = "from 2026-01-02T03:04:05Z to 2026-02-03T04:05:06Z (239 of 240 runs"
+    case = parsed(gsn(Evidence(document=edited)))["C1"]["text"]
+    summary = re.sub(r"\\(.)", r"\1", github_summary(edited["results"]))
+    for text in (case, summary):
+        assert span in text
+        assert "from a.jsonl, b.jsonl, c.jsonl and 2 more" in text
+        assert "models: model-x, <b>, c and 1 more" in text
+    assert "<b>" not in github_summary(edited["results"]).replace(r"\<b\>", "")
+    bare = github_summary(document["results"])
+    assert "When runs began: not recorded" in bare
 
 
 def without_agreement(item):

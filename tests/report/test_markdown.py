@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracebridge.report.markdown import escape
+from tracebridge.report.markdown import code, escape
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,14 @@ from tracebridge.report.markdown import escape
 def test_no_markup_survives(text: str) -> None:
     shown = re.sub(r"\\.", "", escape(text))  # what is left to be read as Markdown
     assert not re.search(r"[`*_\[\]<>|#~$&]|://|www\.", shown)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("`\n\x1b\u202e")))
+def test_code_stays_in_its_line_and_between_its_marks(text: str) -> None:
+    shown = code(text)
+    assert shown.count("`") == 2
+    assert shown.isprintable()
+    assert shown.strip("`").count("'") == text.count("`") + text.count("'")
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"])))

@@ -16,8 +16,11 @@ from tracebridge.pipeline import replay
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import digest_of
 from tracebridge.report.evidence_reading import evidence_of
+from tracebridge.report.evidence_schema import Options
+from tracebridge.report.folder import require_unrecorded
 from tracebridge.report.replay import recomputation, replay_evidence
 from tracebridge.report.replay.account import Account, Unknown, Within
+from tracebridge.report.replay.consistency import inconsistencies
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +233,63 @@ def test_edits_that_are_sealed_again_are_found_by_what_contradicts_them(evidence
         assert any(each.startswith(path) for each in told), path
 
 
+#: Options with a value that contradicts the chain or the results of the small evidence.
+CONTRADICTED = {
+    "covariates": ["model"],
+    "endings": "rules.toml",
+    "engines": ["closed-form", "storm"],
+    "exact": True,
+    "k_max": 7,
+    "min_count": 3,
+    "model": "order2",
+    "outcomes": ["results.json"],
+    "policy": "failure",
+    "prior": 0.25,
+    "profile": "paper",
+    "start": {"plan": "1/2", "search": "1/2"},
+    "states": "map.toml",
+    "support": "observed",
+    "text_features": {"weight": 1.0},
+    "top": 1,
+    "trace_format": "flat",
+    "vocabulary": "vocabulary",
+    "weight": "w",
+}
+
+#: Options that numbers follow from which are computed again, and those that nothing else in a document tells.
+RECOMPUTED = {"seed", "draws", "futures", "replicates", "robust"}
+UNTOLD = {"mapping", "resamples", "skip_bad", "time_limit"}
+
+
+def test_options_that_contradict_the_chain_or_the_results_are_found_without_the_traces(evidence):
+    assert [*inconsistencies(evidence)] == []
+    assert {*CONTRADICTED} | RECOMPUTED | UNTOLD == {*Options.__struct_fields__}
+    for name, value in CONTRADICTED.items():
+        changed = evidence_of(edited(evidence, ["command", "options", name], value).document)
+        told = {each.path for each in inconsistencies(changed)}
+        assert told & {f"command.options.{name}", f"results.{name}"}, name
+
+
+@pytest.mark.parametrize(
+    ("options", "edits"),
+    [
+        ({"model": "dwell2"}, [("model", each) for each in ("dwell3", "first-order", "auto", "no such model")]),
+        (
+            {"prior": 0.5, "start": {"plan": "1/3", "search": "2/3"}, "min_count": 1, "k_max": 9, "top": 5},
+            [("prior", 0.25), ("prior", None), ("start", "observed"), ("min_count", 0), ("k_max", None), ("top", None)],
+        ),
+        ({"profile": "paper", "replicates": 0}, [("profile", None), ("prior", "jeffreys"), ("replicates", 19)]),
+        ({"covariates": ["trial"]}, [("covariates", ["task_id"])]),
+    ],
+)
+def test_so_are_those_of_other_fits(tmp_path, options, edits):
+    found = assess_small(tmp_path, **{"draws": 0, "resamples": 0, **options}).evidence
+    assert [*inconsistencies(found)] == []
+    for name, value in edits:
+        changed = edited(found, ["command", "options", name], value)
+        assert f"command.options.{name}" in {each.path for each in inconsistencies(changed)}, (name, value)
+
+
 def test_a_changed_number_is_told_with_what_it_should_be_and_how_far_it_is_off(evidence):
     place = ["results", "properties", 1, "engines", 0, "value", "value"]
     true = evidence.results["properties"][1]["engines"][0]["value"]["value"]
@@ -253,6 +313,15 @@ def test_what_only_the_runs_can_tell_is_found_with_the_traces(folder, evidence, 
     assert "results.observed.R.1.value" in {each.path for each in found.differences}
 
 
+def test_properties_that_do_not_parse_are_told_by_their_place_once(evidence):
+    changed = edited(evidence, ["properties", "source"], 'P=? [ F "success" ];\nP=? [ F<= ];')
+    found = replay_evidence(evidence_of(changed.document), folder=None)
+    (told,) = [each for each in found.differences if each.kind == "recomputed"]
+    assert told.path.startswith("properties.source:2:")
+    assert told.message is not None
+    assert "properties.source" not in told.message
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -270,7 +339,16 @@ def test_a_report_that_was_edited_is_found(copied):
     report = copied / "report.html"
     report.write_text(report.read_text().replace("undecided", "satisfied").replace("</body>", " </body>"))
     (found,) = replay(copied / "evidence.json").differences
-    assert (found.path, found.kind) == ("report.html", "file")
+    assert (found.path, found.kind, found.recorded, found.found) == ("report.html", "file", None, None)
+
+
+def test_what_a_replay_compares_is_not_written_over(copied, tmp_path):
+    evidence, names = copied / "evidence.json", ["chain.json", "report.html"]
+    for name in ("evidence.json", "chain.json", "../out/report.html"):
+        with pytest.raises(UsageError, match="is compared with"):
+            require_unrecorded(copied / name, evidence, names)
+    require_unrecorded(copied / "other.html", evidence, names)
+    require_unrecorded(tmp_path / "report.html", evidence, names)
 
 
 def test_names_of_files_that_lead_elsewhere_are_found(evidence, tmp_path):

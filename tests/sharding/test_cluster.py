@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +19,7 @@ import pytest
 
 from tracebridge.chain import document_text
 from tracebridge.cli import run
-from tracebridge.errors import UsageError
+from tracebridge.errors import InputError, UsageError
 from tracebridge.pipeline import fit_files
 from tracebridge.sharding import ReadingProgress
 from tracebridge.sharding.cluster import cluster
@@ -33,30 +36,39 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
 
 
-@pytest.fixture(scope="module")
-def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("dask")
-    place = folder / "scheduler.json"
+def start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    place = str(folder / "scheduler.json")
+    command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", place, *arguments]
     environment = os.environ | {"DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(place), *arguments]
-        return subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
 
-    scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    workers = [
-        start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1") for _ in range(2)
-    ]
+@contextmanager
+def scheduler(folder: Path) -> Iterator[str]:
+    """The address of a scheduler."""
+    process = start(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    place = folder / "scheduler.json"
     try:
         deadline = time.monotonic() + 60
         while not place.exists() or not place.read_text().endswith("}"):
             assert time.monotonic() < deadline, "no scheduler"
             time.sleep(0.05)
-        yield Cluster(json.loads(place.read_text())["address"], workers)
+        yield json.loads(place.read_text())["address"]
     finally:
-        for process in [*workers, scheduler]:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("dask")
+    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+    workers = [start(folder, "dask_worker", *options) for _ in range(2)]
+    try:
+        with scheduler(folder) as address:
+            yield Cluster(address, workers)
+    finally:
+        for process in workers:
             process.kill()
             process.wait()
 
@@ -101,12 +113,63 @@ def test_the_command_line_reaches_it(dask_cluster: Cluster, corpus: Path, tmp_pa
     assert there.read_bytes() == here.read_bytes()
 
 
-def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracebridge.sharding.cluster.PATIENCE", 0.5)
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """The address of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp://127.0.0.1:9", "Connection refused"),
+        ("tcp://", "missing port number"),
+        ("http://127.0.0.1:9", "unknown address scheme"),
+        ("mute", "nothing came back within 0.5 s"),
+    ],
+)
+def test_a_cluster_that_is_not_there(
+    mute: str,
+    address: str,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tracebridge.sharding.cluster.SECONDS_TO_ANSWER", 0.5)
+    address = mute if address == "mute" else address
+    (tmp_path / "a.csv").write_text("run_id,state,outcome\na,x,ok\n")
+    assert run(["traces", "summary", str(tmp_path), "--cluster", address]) == 3
+    said = capfd.readouterr()
+    gc.collect()  # a client that was never connected complains when it goes
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith(f"error: no Dask scheduler answers at {address!r}: ")
+    assert reason in said.err
+    assert capfd.readouterr().err == ""
+
+
+def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tracebridge.sharding.cluster.SECONDS_TO_START", 0.2)
+    told: list[str] = []
     with (
-        pytest.raises(UsageError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"),
-        cluster("tcp://127.0.0.1:9"),
+        scheduler(tmp_path) as address,
+        pytest.raises(InputError, match=r"has no worker, and none came within 0.2 s \(start some: dask worker tcp:"),
+        cluster(address, told.append),
     ):
+        pass
+    assert told == [
+        f"waiting for {what} at {address}" for what in ("the Dask scheduler", "a worker of the Dask scheduler")
+    ]
+
+
+def test_a_worker_is_no_scheduler(dask_cluster: Cluster) -> None:
+    from distributed import Client
+
+    with Client(dask_cluster.address, set_as_default=False) as client:
+        worker = next(iter(client.scheduler_info()["workers"]))
+    with pytest.raises(InputError, match="is no Dask scheduler but a Worker"), cluster(worker):
         pass
 
 

@@ -149,15 +149,19 @@ def test_what_is_too_large_is_read_every_time(
         fit_files([corpus], jobs=2)
 
 
-def test_workers_that_die_are_told(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class TerminatedWorkerError(Exception):
-        pass
-
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        ("TerminatedWorkerError", r"a process that read traces was killed .*short of memory"),
+        ("FutureCancelledError", r"the cluster was lost while traces were read .*goes on where it was"),
+    ],
+)
+def test_workers_that_die_are_told(corpus: Path, monkeypatch: pytest.MonkeyPatch, error: str, what: str) -> None:
     def die(tasks: object) -> None:
-        raise TerminatedWorkerError
+        raise type(error, (Exception,), {})
 
     monkeypatch.setattr("tracebridge.sharding.parallel.summarize_to_bytes", die)
-    with parallel_config(backend="threading"), pytest.raises(TraceError, match=r"was killed .*short of memory"):
+    with parallel_config(backend="threading"), pytest.raises(TraceError, match=what):
         fit_files([corpus], jobs=2)
 
 

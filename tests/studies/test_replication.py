@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from joblib import parallel_config
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import ThreadingBackend
 
 from tracebridge.errors import UsageError
 from tracebridge.studies import run_study
@@ -21,6 +22,22 @@ def test_the_number_of_jobs_changes_nothing(jobs):
     alone = Replication(study="x", number=25, seed=3).of_each(draw, ["a", "b"])
     with parallel_config(backend="threading"):
         assert Replication(study="x", number=25, seed=3, jobs=jobs).of_each(draw, ["a", "b"]) == alone
+
+
+def test_without_a_number_of_jobs_it_goes_where_joblib_is_configured_to():
+    """As to a cluster of Dask's or Ray's: backends that users register."""
+    taken = []
+
+    class Recording(ThreadingBackend):
+        def submit(self, func, callback=None):
+            taken.append(func)
+            return super().submit(func, callback)
+
+    alone = Replication(study="x", number=25).of_each(draw, ["a", "b"])
+    register_parallel_backend("recording", Recording)
+    with parallel_config(backend="recording", n_jobs=2):
+        assert Replication(study="x", number=25).of_each(draw, ["a", "b"]) == alone
+    assert len(taken) > 2
 
 
 def test_more_replicates_add_to_those_before():

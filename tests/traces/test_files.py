@@ -108,3 +108,16 @@ def test_stems(tmp_path: Path, label: str, stem: str) -> None:
     path.write_bytes(b"{}")
     with InputFile(path, label) as file:
         assert file.stem == stem
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(data=st.text("ab\n", max_size=60), size=st.integers(1, 20), limit=st.integers(1, 60))
+def test_pieces_are_whole_lines(tmp_path: Path, data: str, size: int, limit: int) -> None:
+    path = tmp_path / "file"
+    path.write_text(data, newline="")
+    with InputFile(path, "file") as file:
+        pieces = list(file.pieces(size, limit))
+    assert b"".join(pieces) == data.encode()
+    assert all(len(piece) <= size + limit + 1 for piece in pieces)
+    whole = [piece.endswith(b"\n") or len(piece) > limit for piece in pieces]
+    assert all(whole[:-1])

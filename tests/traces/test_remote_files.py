@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from tracebridge.cli import run
 from tracebridge.errors import NothingToCheckError, TraceError, UsageError
@@ -126,6 +128,64 @@ def test_a_driver_that_fails_is_a_damaged_file(memory: MemoryFileSystem, monkeyp
         f"{name}.jsonl: cannot be read: RuntimeError: GET https://… failed" for name in "bc"
     ]
     with pytest.raises(TraceError, match=r"^a\.jsonl: cannot be opened: KeyError: 'token'$"):
+        read_traces("memory://corpus/a.jsonl")
+
+
+@pytest.fixture
+def mute(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """A server that takes connections and never answers."""
+    monkeypatch.setattr("tracebridge.traces.remote_files.SECONDS_TO_ANSWER", 0.3)
+    monkeypatch.setattr("tracebridge.traces.remote_files.SECONDS_TO_LIST", 0.4)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()
+
+
+@pytest.mark.parametrize(
+    ("asked", "url", "message"),
+    [
+        (
+            "isfile",
+            "memory://corpus/a.jsonl",
+            "memory://corpus/a.jsonl: cannot be listed: nothing came back within 0.3 s",
+        ),
+        ("find", "memory://corpus", "memory://corpus: cannot be listed: nothing came back within 0.4 s"),
+        ("glob", "memory://corpus/*", "memory://corpus/*: cannot be listed: nothing came back within 0.4 s"),
+        ("open", "memory://corpus/a.jsonl", "a.jsonl: cannot be opened: nothing came back within 0.3 s"),
+        ("read", "memory://corpus/a.jsonl", "a.jsonl: cannot be read: nothing came back within 0.3 s"),
+    ],
+)
+def test_a_server_that_never_answers(
+    memory: MemoryFileSystem,
+    mute: tuple[str, int],
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str,
+    url: str,
+    message: str,
+) -> None:
+    def wait(*arguments: Any, **options: Any) -> Any:
+        with socket.create_connection(mute) as connection:
+            return connection.recv(1)
+
+    monkeypatch.setattr(MemoryFile if asked == "read" else MemoryFileSystem, asked, wait)
+    began = time.monotonic()
+    with pytest.raises(TraceError) as caught:
+        read_traces(url)
+    assert [str(problem) for problem in caught.value.problems] == [message]
+    assert time.monotonic() - began < 10
+
+
+def test_a_web_server_that_never_answers(mute: tuple[str, int]) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+    with pytest.raises(TraceError, match=r"runs\.jsonl: cannot be listed: nothing came back within 0\.3 s"):
+        read_traces(f"http://{mute[0]}:{mute[1]}/runs.jsonl")
+
+
+def test_a_driver_with_a_limit_of_its_own(memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(*arguments: Any, **options: Any) -> Any:
+        raise TimeoutError("of the driver")
+
+    monkeypatch.setattr(MemoryFileSystem, "open", give_up)
+    with pytest.raises(TraceError, match="cannot be opened: TimeoutError: of the driver"):
         read_traces("memory://corpus/a.jsonl")
 
 

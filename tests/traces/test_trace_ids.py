@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracebridge.traces import trace_ids
 from tracebridge.traces.trace_ids import CorpusIds, TraceIds, digest_of
 
 IDS = st.lists(st.integers(0, 30).map(str), max_size=12)
@@ -25,16 +27,18 @@ def test_a_file_is_a_set(ids: list[str], others: list[str]) -> None:
     assert "new" not in mine
 
 
-@settings(max_examples=30)
-@given(shards=st.lists(IDS, max_size=8))
-def test_a_corpus_is_the_union_of_its_files(shards: list[list[str]]) -> None:
-    corpus, known = CorpusIds(), set[str]()
-    for ids in shards:
-        held = TraceIds(map(digest_of, ids))
-        assert corpus.common(held.beyond(TraceIds())) == {digest_of(each) for each in {*ids} & known}
-        corpus.add(held.beyond(TraceIds()))
-        known |= {*ids}
-    assert corpus.digests() == {digest_of(each) for each in known}
+@settings(max_examples=40)
+@given(shards=st.lists(IDS, max_size=8), in_memory=st.sampled_from([0, 3, 10, 1 << 18]))
+def test_a_corpus_is_the_union_of_its_files(shards: list[list[str]], in_memory: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:  # the others are in a file
+        patched.setattr(trace_ids, "_MOST_IN_MEMORY", in_memory)
+        corpus, known = CorpusIds(), set[str]()
+        for ids in shards:
+            held = TraceIds(map(digest_of, ids))
+            assert corpus.common(held.beyond(TraceIds())) == {digest_of(each) for each in {*ids} & known}
+            corpus.add(held.beyond(TraceIds()))
+            known |= {*ids}
+        assert corpus.digests() == {digest_of(each) for each in known}
 
 
 def test_digests_that_end_in_zeros() -> None:

@@ -82,6 +82,18 @@ def test_bad_lines_are_told_by_number_and_passed_over(tmp_path: Path):
     assert problems[1].startswith("s.jsonl:4")
 
 
+@pytest.mark.parametrize("twice", ['"trace_id": "x", "trace_id": "y"', '"trace_id": "x", "tr\\u0061ce_id": "y"'])
+def test_a_key_that_stands_twice_is_told_and_not_resolved(tmp_path: Path, twice: str):
+    path = tmp_path / "s.jsonl"
+    given = '{"trace_id": "z", "outcome": "success", "steps": [], "task_id": null}\n'  # a default that is written out
+    path.write_text(f'{{{twice}, "outcome": "success"}}\n{given}')
+    found, problems, _ = looked(FollowedFiles([path], {"format": "jsonl"}))
+    assert found == ["z"]
+    assert len(problems) == 1
+    assert problems[0].startswith("s.jsonl:1")
+    assert "stands twice" in problems[0]
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool):
     monkeypatch.setattr("tracebridge.watching.followed_files.MAX_LINE_BYTES", 1 << 20)
@@ -159,16 +171,18 @@ def test_files_of_other_kinds_are_read_whole_once_they_stay_the_same(tmp_path: P
     assert looked(files) == ([], [], [])
     write_traces(traces(0, 3), tmp_path / "day.jsonl.gz")
     assert looked(files)[0] == []
-    assert looked(files)[0] == ids(0, 3)
+    told = "day.jsonl.gz is read once, as all but plain native JSON Lines are; what is added later is not read"
+    assert looked(files) == (ids(0, 3), [], [told])
     assert looked(files) == ([], [], [])
     write_traces(traces(0, 4), tmp_path / "day.jsonl.gz")
     expected = "day.jsonl.gz changed after it was read whole; what is new in it is not read"
     assert looked(files) == ([], [], [expected])
     assert looked(files) == ([], [], [])
     (tmp_path / "odd.json").write_text("[1, 2]")
-    _, problems, _ = looked(files, last=True)
+    _, problems, events = looked(files, last=True)
     assert len(problems) == 1
     assert "odd.json" in problems[0]
+    assert events == []  # it was said of the first
 
 
 def test_lines_that_are_steps_and_no_runs_are_a_table(tmp_path: Path):

@@ -21,7 +21,6 @@ from tracebridge.chain.document import (
     chain_from_dict,
     chain_to_dict,
     document_text,
-    parse_document,
     read_chain,
     read_document,
     write_chain,
@@ -32,15 +31,19 @@ from tracebridge.chain.estimate import PriorName, StartName, Support, parse_prio
 from tracebridge.chain.fit import ChainFit, Profile, fit_counts, read_fit, write_fit
 from tracebridge.chain.fit_corpus import fit_chain
 from tracebridge.chain.graph import reachable, reaching, recurrent_classes
-from tracebridge.chain.markov import IMPLICIT_LABELS, ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.chain.sample import sample_paths, sample_traces
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.chain.stuck import stuck_as_outcome
 from tracebridge.chain.support import DeclaredSupport, read_declared_support
 from tracebridge.chain.survival import IncidenceCurves, LengthCounts, aalen_johansen
+from tracebridge.chain.transition_rows import ROW_SUM_TOLERANCE
 from tracebridge.chain.unseen import UnseenEdge, VerdictSupport, unseen_edges, verdict_support, zero_count_bound
 from tracebridge.chain.vocabulary import StateVocabulary
 from tracebridge.chain.weights import WeightedCounts
+from tracebridge.traces.text_document import parse_document
 
 __all__ = [
     "IMPLICIT_LABELS",

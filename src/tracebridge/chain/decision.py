@@ -13,19 +13,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from tracebridge.chain.graph import reachable
-from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.model_problems import problem, refuse_if_any
 from tracebridge.chain.rational import RationalMatrix, RationalVector
-from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.chain.reward_structure import RewardStructure, reward_problems
+from tracebridge.chain.transition_rows import row_problems, rows_and_rationals, transition_records
+from tracebridge.errors import ModelError, Problem
 from tracebridge.html_table import SHOWN_ROWS, html_table
 
 if TYPE_CHECKING:
     from tracebridge.chain.decision_scheduler import Scheduler
-
-_MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,11 +71,10 @@ class DecisionProcess:
         set_ = object.__setattr__
         set_(self, "states", tuple(self.states))
         set_(self, "actions", tuple(tuple(names) for names in self.actions))
-        if isinstance(self.transitions, RationalMatrix):
-            set_(self, "rationals", self.transitions)
-            set_(self, "transitions", self.transitions.to_float())
-        else:
-            set_(self, "transitions", _canonical(self.transitions))
+        rows, rationals = rows_and_rationals(self.transitions)
+        set_(self, "transitions", rows)
+        if rationals is not None:
+            set_(self, "rationals", rationals)
         n, m = len(self.states), sum(map(len, self.actions))
         if len(self.actions) != n:
             raise ModelError(f"{n} states need {n} tuples of actions, not {len(self.actions)}")
@@ -85,11 +85,12 @@ class DecisionProcess:
             )
         starts = np.cumsum([0, *map(len, self.actions)], dtype=np.int64)
         set_(self, "choice_starts", starts)
-        problems = [*self._action_problems(), *self._row_problems(), *self._reward_problems()]
-        if problems:
-            left_out = len(problems) - _MAX_PROBLEMS
-            more = [_problem(f"and {left_out} more problems")] if left_out > 0 else []
-            raise ModelError(problems[:_MAX_PROBLEMS] + more)
+        problems = [*self._action_problems()]
+        problems += row_problems(rows, self.rationals, self.states, self.choice_text)
+        for name, structure in self.rewards.items():
+            if structure.action is not None:
+                problems += reward_problems(name, structure.action, m, "choices", self.choice_text)
+        refuse_if_any(problems)
         frame = MarkovChain(
             states=self.states,
             transitions=csr_array(eye_array(n, format="csr")),
@@ -215,26 +216,13 @@ class DecisionProcess:
         Args:
             first: only so many of them; all by default.
         """
-        rows, columns = (part[:first] for part in self.transitions.tocoo().coords)
         names = [name for names in self.actions for name in names]
         owner = self.state_of_choice
-        records: list[dict[str, Any]] = [
-            {
-                "source": self.states[owner[row]],
-                "action": names[row],
-                "choice": row,
-                "target": self.states[column],
-                "probability": value,
-            }
-            for row, column, value in zip(
-                rows.tolist(), columns.tolist(), self.transitions.data[:first].tolist(), strict=True
-            )
-        ]
-        if self.rationals is not None:
-            bottoms = self.rationals.denominators[self.rationals.row_of_entry[:first]].tolist()
-            for record, top, bottom in zip(records, self.rationals.numerators[:first].tolist(), bottoms, strict=True):
-                record["exact"] = f"{top}/{bottom}"
-        return records
+
+        def source(choice: int) -> dict[str, Any]:
+            return {"source": self.states[owner[choice]], "action": names[choice], "choice": choice}
+
+        return transition_records(self.transitions, self.rationals, self.states, source, first)
 
     def __repr__(self) -> str:
         kind = "rational" if self.is_exact else "double"
@@ -259,56 +247,7 @@ class DecisionProcess:
     def _action_problems(self) -> Iterator[Problem]:
         for state, names in zip(self.states, self.actions, strict=True):
             if not names:
-                yield _problem(f"state {state!r} has no choice", "if runs end there, give it one that leads back to it")
+                yield problem(f"state {state!r} has no choice", "if runs end there, give it one that leads back to it")
             for name in names:
                 if not isinstance(name, str):
-                    yield _problem(f"state {state!r}: {name!r} cannot be the name of an action")
-
-    def _row_problems(self) -> Iterator[Problem]:
-        matrix = self.transitions
-        bad = np.flatnonzero(~(matrix.data > 0) | ~np.isfinite(matrix.data))
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        for k in bad.tolist():
-            target, number = self.states[matrix.indices[k]], float(matrix.data[k])
-            yield _problem(f"{self.choice_text(int(rows[k]))}: the probability of going to {target!r} is {number!r}")
-        if len(bad):
-            return
-        hint = "rows must sum to one; nothing is normalised"
-        if self.rationals is not None:
-            sums, bottoms = self.rationals.row_sums(), self.rationals.denominators
-            for i in np.flatnonzero(sums != bottoms).tolist():
-                yield _problem(
-                    f"{self.choice_text(i)}: its row sums to {Fraction(int(sums[i]), int(bottoms[i]))}", hint
-                )
-            return
-        row_sums = np.asarray(matrix.sum(axis=1)).ravel()
-        for i in np.flatnonzero(np.abs(row_sums - 1) > ROW_SUM_TOLERANCE).tolist():
-            yield _problem(f"{self.choice_text(i)}: its row sums to {float(row_sums[i])!r}", hint)
-
-    def _reward_problems(self) -> Iterator[Problem]:
-        m = self.transitions.shape[0]
-        for name, structure in self.rewards.items():
-            values = structure.action
-            if values is None:
-                continue
-            if values.shape != (m,):
-                yield _problem(f"the action reward {name!r} has shape {values.shape} for {m} choices")
-                continue
-            for i in np.flatnonzero(~(values >= 0) | ~np.isfinite(values)).tolist():
-                yield _problem(
-                    f"{self.choice_text(i)}: its reward {name!r} is {float(values[i])!r}",
-                    "rewards are finite and not negative",
-                )
-
-
-def _canonical(matrix: csr_array | ArrayLike) -> csr_array:
-    """A private CSR copy: sorted, duplicates added, zeros left out, int64 indices."""
-    sparse = csr_array(matrix, dtype=np.float64, copy=True)
-    sparse.sum_duplicates()
-    sparse.eliminate_zeros()
-    indices, indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
-    return csr_array((sparse.data, indices, indptr), shape=sparse.shape)
-
-
-def _problem(message: str, hint: str | None = None) -> Problem:
-    return Problem(location=Location(), message=message, hint=hint)
+                    yield problem(f"state {state!r}: {name!r} cannot be the name of an action")

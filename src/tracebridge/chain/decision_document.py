@@ -27,8 +27,9 @@ from tracebridge.chain.document import (
     read_document,
     write_document,
 )
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import Location, ModelError
 
 KIND = "decision-process"

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.transition_rows import ROW_SUM_TOLERANCE
 from tracebridge.errors import Location, ModelError, Problem
 
 if TYPE_CHECKING:

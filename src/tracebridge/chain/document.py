@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import gcd, isinf, lcm
+from math import gcd, lcm
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import InputError, Location, ModelError, Problem
 from tracebridge.traces.atomic_file import write_whole
+from tracebridge.traces.text_document import decoded, parse_document
 
 KIND = "markov-chain"
 
@@ -323,30 +325,10 @@ def read_document(path: str | Path) -> Any:
     if not Path(path).exists():
         raise ModelError("there is no such file", location=place)
     try:
-        text = Path(path).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(
-            f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}", location=place
-        ) from error
+        data = Path(path).read_bytes()
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror}", location=place) from error
-    return parse_document(text, str(path))
-
-
-def parse_document(text: str, path: str | None = None) -> Any:
-    """Parse JSON text; for what it raises see `read_document`."""
-    place = Location(path=path)
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-    except json.JSONDecodeError as error:
-        place = Location(path=path, line=error.lineno, column=error.colno)
-        raise ModelError(f"not JSON: {error.msg}", location=place) from error
-    except RecursionError as error:
-        raise ModelError("nested too deeply", location=place) from error
-    except InputError:
-        raise
-    except ValueError as error:  # a repeated key, a constant, an integer of thousands of digits
-        raise ModelError(str(error)[:200], location=place) from error
+    return parse_document(decoded(data, str(path)), str(path))
 
 
 def document_text(data: Mapping[str, Any]) -> str:
@@ -381,25 +363,3 @@ def read_chain(path: str | Path) -> MarkovChain:
 def write_chain(path: str | Path, chain: MarkovChain) -> None:
     """Write the chain as a ``markov-chain`` document."""
     write_document(path, chain_to_dict(chain))
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {key[:80]!r} is given twice in one object")
-            seen.add(key)
-    return result
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if isinf(value):
-        raise ValueError(f"{text[:40]} is beyond the largest double")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")

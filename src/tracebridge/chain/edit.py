@@ -22,8 +22,9 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.estimate import parse_fraction
 from tracebridge.chain.expanded.copies import category_copies
+from tracebridge.chain.model_problems import problem
 from tracebridge.chain.rational import RationalMatrix
-from tracebridge.errors import Location, ModelError, Problem, UsageError
+from tracebridge.errors import ModelError, Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,12 +225,12 @@ def edited(chain: MarkovChain, changes: Iterable[RowChange]) -> MarkovChain:
             value = row.get(j, Fraction(0)) + change
             if not 0 <= value <= 1:
                 problems.append(
-                    _problem(f"from {chain.states[i]!r} to {chain.states[j]!r}: the probability would be {value}")
+                    problem(f"from {chain.states[i]!r} to {chain.states[j]!r}: the probability would be {value}")
                 )
             row[j] = value
         rows[i] = {j: value for j, value in sorted(row.items()) if value}
         if list(rows[i]) == [i]:
-            problems.append(_problem(f"state {chain.states[i]!r} would never be left"))
+            problems.append(problem(f"state {chain.states[i]!r} would never be left"))
     if problems:
         raise ModelError(problems)
     transitions: Any
@@ -336,8 +337,4 @@ def _index(chain: MarkovChain, name: str) -> int:
 
 def _no_state(name: str, states: Sequence[str]) -> Problem:
     near = get_close_matches(name, states, n=3, cutoff=0.5) or list(states[:8])
-    return _problem(f"there is no state {name[:80]!r}", f"states: {', '.join(repr(state) for state in near)}")
-
-
-def _problem(message: str, hint: str | None = None) -> Problem:
-    return Problem(location=Location(), message=message, hint=hint)
+    return problem(f"there is no state {name[:80]!r}", f"states: {', '.join(repr(state) for state in near)}")

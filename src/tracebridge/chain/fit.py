@@ -32,8 +32,10 @@ from tracebridge.chain.estimate import (
     smoothed_start,
 )
 from tracebridge.chain.fit_document import fit_to_dict, read_fit_document
-from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.notes import abstraction_notes, no_exit_seen, option_notes, row_notes, run_notes
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.chain.support import DeclaredSupport, declared_rows, left_out_note
 from tracebridge.chain.vocabulary import StateVocabulary
 from tracebridge.chain.weights import WeightedCounts

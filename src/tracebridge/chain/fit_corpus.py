@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from tracebridge.chain.vocabulary import StateVocabulary
 from tracebridge.chain.weights import Weight, WeightedCounts, WeightReader
 from tracebridge.errors import UsageError
 from tracebridge.states.abstraction import Classifier
-from tracebridge.states.clustering import Clustering
 from tracebridge.states.construction import DEFAULT_K_MAX, PAPER_K_MAX, abstract_features
-from tracebridge.states.features import EncodedRuns, FeatureCounts
+from tracebridge.states.features import FeatureCounts
 from tracebridge.states.grouping import StatesChoice, TextChoice, group_steps, group_texts
 from tracebridge.states.manual import StateMap
 from tracebridge.states.text_corpus import TextCorpus
@@ -63,19 +62,25 @@ def fit_chain(
         k_max=_k_max(k_max, profile),
         keep_runs=reader is not None,
     )
-    weighing = None
-    if reader is not None and runs is not None:
-        weighing = runs, reader.weights
-    return _fit_features(
+    abstraction = abstract_features(
         features,
-        weighing,
-        k_max=k_max,
+        k_max=_k_max(k_max, profile),
         min_count=min_count,
         top=top,
         propositions=propositions,
         classifier=classifier,
         clustering=clustering,
+    )
+    counts: TransitionCounts | WeightedCounts
+    if reader is None or runs is None:
+        counts = TransitionCounts.from_features(features, abstraction)
+    else:
+        paths = abstraction.paths(runs), runs.offsets, runs.outcomes
+        counts = WeightedCounts.from_codes(abstraction.space.names, *paths, reader.weights)
+    return fit_counts(
+        counts,
         profile=profile,
+        abstraction=abstraction,
         prior=prior,
         support=support,
         policy=policy,
@@ -110,34 +115,6 @@ def fit_features(
     clustering = None
     if texts is not None:
         features, _, classifier, clustering = group_texts(texts, features, k_max=_k_max(k_max, profile))
-    return _fit_features(
-        features,
-        None,
-        k_max=k_max,
-        min_count=min_count,
-        top=top,
-        propositions=propositions,
-        classifier=classifier,
-        clustering=clustering,
-        profile=profile,
-        **options,
-    )
-
-
-def _fit_features(
-    features: FeatureCounts,
-    weighing: tuple[EncodedRuns, Sequence[Fraction]] | None,
-    *,
-    k_max: int | None,
-    min_count: int,
-    top: int | None,
-    propositions: Collection[str],
-    classifier: Classifier | None,
-    clustering: Clustering | None,
-    profile: Profile | None,
-    **options: Any,
-) -> ChainFit:
-    """Make states of the vectors and fit a chain over them; ``weighing`` are the runs and their weights, if any."""
     abstraction = abstract_features(
         features,
         k_max=_k_max(k_max, profile),
@@ -147,11 +124,7 @@ def _fit_features(
         classifier=classifier,
         clustering=clustering,
     )
-    counts: TransitionCounts | WeightedCounts = TransitionCounts.from_features(features, abstraction)
-    if weighing is not None:
-        runs, weights = weighing
-        paths = abstraction.paths(runs), runs.offsets, runs.outcomes
-        counts = WeightedCounts.from_codes(abstraction.space.names, *paths, weights)
+    counts = TransitionCounts.from_features(features, abstraction)
     return fit_counts(counts, profile=profile, abstraction=abstraction, **options)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
-from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.model_problems import problem, refuse_if_any
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.errors import ModelError, Problem
 
 if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 #: Half the distance from one to the next double.
 _UNIT = 2.0**-53
 _SMALLEST = 5e-324
-_MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,10 +65,7 @@ class IntervalChain:
                 raise ModelError(f"{n} states need {n} x {n} {name} bounds, not {shape}")
         lower, upper, problems = _aligned(self.states, self.lower, self.upper)
         problems = problems or _entry_problems(self.states, lower, upper) or _row_problems(self.states, lower, upper)
-        if problems:
-            left_out = len(problems) - _MAX_PROBLEMS
-            more = [_problem(f"and {left_out} more problems")] if left_out > 0 else []
-            raise ModelError(problems[:_MAX_PROBLEMS] + more)
+        refuse_if_any(problems)
         member = MarkovChain(
             states=self.states,
             transitions=_between(lower, upper),
@@ -177,7 +175,7 @@ def _aligned(states: tuple[str, ...], lower: csr_array, upper: csr_array) -> tup
     known[known] = edges[place[known]] == given[known]
     n = len(states)
     problems = [
-        _problem(f"state {states[key // n]!r}: {states[key % n]!r} follows with a lower bound of {value!r}, above 0")
+        problem(f"state {states[key // n]!r}: {states[key % n]!r} follows with a lower bound of {value!r}, above 0")
         for key, value in zip(given[~known].tolist(), low.data[~known].tolist(), strict=True)
     ]
     data = np.zeros(len(edges))
@@ -197,7 +195,7 @@ def _entry_problems(states: tuple[str, ...], lower: csr_array, upper: csr_array)
     keys = _keys(upper)[~ordered].tolist()
     bounds = zip(lower.data[~ordered].tolist(), upper.data[~ordered].tolist(), strict=True)
     return [
-        _problem(
+        problem(
             f"state {states[key // n]!r}: {states[key % n]!r} follows with the bounds [{low!r}, {high!r}]",
             "0 <= lower <= upper <= 1",
         )
@@ -207,14 +205,14 @@ def _entry_problems(states: tuple[str, ...], lower: csr_array, upper: csr_array)
 
 def _row_problems(states: tuple[str, ...], lower: csr_array, upper: csr_array) -> list[Problem]:
     sizes = np.diff(upper.indptr)
-    problems = [_problem(f"state {states[i]!r}: nothing follows it") for i in np.flatnonzero(sizes == 0).tolist()]
+    problems = [problem(f"state {states[i]!r}: nothing follows it") for i in np.flatnonzero(sizes == 0).tolist()]
     if problems:
         return problems
     hint = "bounds that come from rounding have to be rounded outward"
     for bound, side, wrong in ((lower, "lower", 1), (upper, "upper", -1)):
         relation = "above" if wrong > 0 else "below"
         problems += [
-            _problem(
+            problem(
                 f"state {states[i]!r}: its {side} bounds sum to "
                 f"{float(bound.data[upper.indptr[i] : upper.indptr[i + 1]].sum())!r}, {relation} 1",
                 hint,
@@ -224,7 +222,7 @@ def _row_problems(states: tuple[str, ...], lower: csr_array, upper: csr_array) -
     first = upper.indptr[:-1]
     alone = (sizes == 1) & (upper.indices[first] == np.arange(len(states))) & (lower.data[first] < 1)
     problems += [
-        _problem(
+        problem(
             f"state {states[i]!r}: it only returns to itself, with a lower bound of {float(lower.data[k])!r}, not 1"
         )
         for i, k in zip(np.flatnonzero(alone).tolist(), first[alone].tolist(), strict=True)
@@ -240,7 +238,3 @@ def _between(lower: csr_array, upper: csr_array) -> csr_array:
     t = np.minimum(np.divide(missing, room, out=np.zeros_like(room), where=room > 0), 1.0)
     data = lower.data + np.repeat(t, sizes) * (upper.data - lower.data)
     return csr_array((data, upper.indices.copy(), upper.indptr.copy()), shape=upper.shape)
-
-
-def _problem(message: str, hint: str | None = None) -> Problem:
-    return Problem(location=Location(), message=message, hint=hint)

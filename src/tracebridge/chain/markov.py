@@ -2,82 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from tracebridge.chain.graph import reachable
+from tracebridge.chain.model_problems import problem, refuse_if_any
 from tracebridge.chain.rational import RationalMatrix, RationalVector
-from tracebridge.errors import Location, ModelError, Problem
+from tracebridge.chain.reward_structure import RewardStructure, reward_problems
+from tracebridge.chain.state_annotations import (
+    IMPLICIT_LABELS,
+    checked_labels,
+    checked_names,
+    checked_variables,
+    constant_problems,
+)
+from tracebridge.chain.transition_rows import initial_problems, row_problems, rows_and_rationals, transition_records
+from tracebridge.errors import ModelError
 from tracebridge.html_table import SHOWN_ROWS, html_table
-
-#: A row of doubles may differ from one by this much, no more; rationals not at all.
-ROW_SUM_TOLERANCE = 1e-12
-
-#: Labels that every chain has without being given them.
-IMPLICIT_LABELS = ("init", "deadlock")
-
-_MAX_PROBLEMS = 20
-
-_BARE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RewardStructure:
-    """A named reward: what a state earns at each time it is occupied, and what leaving it earns.
-
-    In a sum over steps both count (``C``, ``F``, long-run ``S``); ``I=k`` looks at the state reward alone, as PRISM and
-    Storm do.
-
-    Attributes:
-        state: shape (n,), non-negative and finite. action: the same, or None for zero.
-        exact_state, exact_action: the same numbers as rationals; without them the doubles are taken as exact.
-    """
-
-    state: NDArray[np.float64]
-    action: NDArray[np.float64] | None = None
-    exact_state: RationalVector | None = None
-    exact_action: RationalVector | None = None
-
-    @classmethod
-    def from_fractions(
-        cls, state: Sequence[Fraction | int], action: Sequence[Fraction | int] | None = None
-    ) -> RewardStructure:
-        """Exact rewards."""
-        exact_state = RationalVector.from_fractions(state)
-        exact_action = None if action is None else RationalVector.from_fractions(action)
-        return cls(
-            state=exact_state.to_float(),
-            action=None if exact_action is None else exact_action.to_float(),
-            exact_state=exact_state,
-            exact_action=exact_action,
-        )
-
-    def __post_init__(self) -> None:
-        for name in ("state", "action"):
-            values = getattr(self, name)
-            if values is not None:
-                object.__setattr__(self, name, _frozen(np.array(values, dtype=np.float64)))
-
-    @property
-    def per_step(self) -> NDArray[np.float64]:
-        """State plus action reward, shape (n,)."""
-        return self.state if self.action is None else self.state + self.action
-
-    def fractions(self, *, action: bool) -> list[Fraction]:
-        """The state rewards as Fractions; with ``action`` plus the action rewards."""
-        state = self.exact_state.to_fractions() if self.exact_state else [Fraction(x) for x in self.state.tolist()]
-        if not action or self.action is None:
-            return state
-        extra = self.exact_action.to_fractions() if self.exact_action else [Fraction(x) for x in self.action.tolist()]
-        return [a + b for a, b in zip(state, extra, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,12 +69,11 @@ class MarkovChain:
         set_(self, "states", tuple(self.states))
         set_(self, "_index", None)
         n = len(self.states)
-        names, problems = _names(self.states)
-        if isinstance(self.transitions, RationalMatrix):
-            set_(self, "rationals", self.transitions)
-            set_(self, "transitions", self.transitions.to_float())
-        else:
-            set_(self, "transitions", _canonical(self.transitions))
+        names, problems = checked_names(self.states)
+        rows, rationals = rows_and_rationals(self.transitions)
+        set_(self, "transitions", rows)
+        if rationals is not None:
+            set_(self, "rationals", rationals)
         if isinstance(self.initial, RationalVector):
             set_(self, "initial_rationals", self.initial)
             set_(self, "initial", self.initial.to_float())
@@ -140,12 +87,19 @@ class MarkovChain:
             raise ModelError(f"{n} states need {n} initial probabilities, not an array of shape {self.initial.shape}")
         if n == 0:
             raise ModelError("a chain needs at least one state")
-        problems += self._row_problems() + self._initial_problems()
-        labels, label_problems = self._checked_labels(names)
-        variables, variable_problems = self._checked_variables()
-        problems += label_problems + self._reward_problems() + variable_problems + self._constant_problems()
-        if problems:
-            raise ModelError(problems[:_MAX_PROBLEMS] + _left_out(problems))
+        problems += row_problems(rows, self.rationals, self.states, self._state_text)
+        problems += initial_problems(self.initial, self.initial_rationals, self.states)
+        labels, label_problems = checked_labels(self.labels, self.states, names)
+        variables, variable_problems = checked_variables(self.variables, self.states)
+        problems += label_problems
+        for name, structure in self.rewards.items():
+            if not name:
+                problems.append(problem("a reward structure needs a name"))
+            for values in (structure.state, structure.action):
+                if values is not None:
+                    problems += reward_problems(name, values, n, "states", self._state_text)
+        problems += variable_problems + constant_problems(self.constants, self.variables)
+        refuse_if_any(problems)
         for array in (self.transitions.data, self.transitions.indices, self.transitions.indptr, self.initial):
             array.flags.writeable = False
         set_(self, "labels", MappingProxyType(labels))
@@ -202,7 +156,7 @@ class MarkovChain:
             return self.initial > 0
         if name == "deadlock":
             return np.zeros(self.n_states, dtype=np.bool_)
-        raise ModelError(Problem(location=Location(), message=f'unknown label "{name}"', hint=self._label_hint(name)))
+        raise ModelError(problem(f'unknown label "{name}"', self._label_hint(name)))
 
     def label_names(self) -> list[str]:
         """Every name that `label` knows: given labels, then states, then the implicit ones; each once."""
@@ -247,16 +201,9 @@ class MarkovChain:
         Args:
             first: only so many of them; all by default.
         """
-        rows, columns = (part[:first] for part in self.transitions.tocoo().coords)
-        records: list[dict[str, Any]] = [
-            {"source": self.states[i], "target": self.states[j], "probability": value}
-            for i, j, value in zip(rows.tolist(), columns.tolist(), self.transitions.data[:first].tolist(), strict=True)
-        ]
-        if self.rationals is not None:
-            bottoms = self.rationals.denominators[self.rationals.row_of_entry[:first]].tolist()
-            for record, top, bottom in zip(records, self.rationals.numerators[:first].tolist(), bottoms, strict=True):
-                record["exact"] = f"{top}/{bottom}"
-        return records
+        return transition_records(
+            self.transitions, self.rationals, self.states, lambda i: {"source": self.states[i]}, first
+        )
 
     def __repr__(self) -> str:
         kind = "rational" if self.is_exact else "double"
@@ -274,120 +221,9 @@ class MarkovChain:
         assert self._index is not None  # noqa: S101 - for the type checker
         return self._index
 
-    # ------------------------------------------------------------ invariants
-
-    def _row_problems(self) -> list[Problem]:
-        problems = []
-        matrix = self.transitions
-        row_of_entry = np.repeat(np.arange(len(self.states)), np.diff(matrix.indptr))
-        for k in np.flatnonzero(~(matrix.data > 0) | ~np.isfinite(matrix.data)).tolist():
-            source, target = self.states[row_of_entry[k]], self.states[matrix.indices[k]]
-            number = float(matrix.data[k])
-            problems.append(_problem(f"state {source!r}: the probability of going to {target!r} is {number!r}"))
-        if problems:
-            return problems
-        if self.rationals is not None:
-            sums, bottoms = self.rationals.row_sums(), self.rationals.denominators
-            for i in np.flatnonzero(sums != bottoms).tolist():
-                problems.append(
-                    _problem(f"state {self.states[i]!r}: its row sums to {Fraction(int(sums[i]), int(bottoms[i]))}")
-                )
-            return problems
-        row_sums = np.asarray(matrix.sum(axis=1)).ravel()
-        for i in np.flatnonzero(np.abs(row_sums - 1) > ROW_SUM_TOLERANCE).tolist():
-            problems.append(
-                _problem(
-                    f"state {self.states[i]!r}: its row sums to {float(row_sums[i])!r}",
-                    "rows must sum to one; nothing is normalised",
-                )
-            )
-        return problems
-
-    def _initial_problems(self) -> list[Problem]:
-        bad = np.flatnonzero(~(self.initial >= 0) | ~np.isfinite(self.initial)).tolist()
-        if bad:
-            numbers = [(self.states[i], float(self.initial[i])) for i in bad]
-            return [_problem(f"state {state!r}: its initial probability is {number!r}") for state, number in numbers]
-        if self.initial_rationals is not None:
-            total = sum(self.initial_rationals.numerators.tolist())
-            if total != self.initial_rationals.denominator:
-                return [
-                    _problem(f"the initial distribution sums to {Fraction(total, self.initial_rationals.denominator)}")
-                ]
-        elif abs(self.initial.sum() - 1) > ROW_SUM_TOLERANCE:
-            return [_problem(f"the initial distribution sums to {float(self.initial.sum())!r}")]
-        return []
-
-    def _checked_labels(self, names: set[str]) -> tuple[dict[str, NDArray[np.bool_]], list[Problem]]:
-        labels, problems = {}, []
-        for name, given in self.labels.items():
-            mask = _frozen(np.array(given, dtype=np.bool_))
-            labels[name] = mask
-            if not name or name in IMPLICIT_LABELS:
-                problems.append(
-                    _problem(f"{name!r} cannot be given as a label", "init and deadlock follow from the chain")
-                )
-            elif mask.shape != (len(self.states),):
-                problems.append(_problem(f"label {name!r} has shape {mask.shape} for {len(self.states)} states"))
-            elif name in names and (mask.sum() != 1 or self.states[int(mask.argmax())] != name):
-                problems.append(
-                    _problem(f"label {name!r} is the name of a state but holds elsewhere too", "rename the state")
-                )
-        return labels, problems
-
-    def _reward_problems(self) -> list[Problem]:
-        problems = []
-        n = len(self.states)
-        for name, structure in self.rewards.items():
-            if not name:
-                problems.append(_problem("a reward structure needs a name"))
-            for values in (structure.state, structure.action):
-                if values is None:
-                    continue
-                if values.shape != (n,):
-                    problems.append(_problem(f"reward {name!r} has shape {values.shape} for {n} states"))
-                    continue
-                for i in np.flatnonzero(~(values >= 0) | ~np.isfinite(values)).tolist():
-                    problems.append(
-                        _problem(
-                            f"state {self.states[i]!r}: its reward {name!r} is {float(values[i])!r}",
-                            "rewards are finite and not negative",
-                        )
-                    )
-        return problems
-
-    def _checked_variables(self) -> tuple[dict[str, NDArray[Any]], list[Problem]]:
-        variables, problems = {}, []
-        for name, given in self.variables.items():
-            values = np.array(given)
-            if values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
-                values = values.astype(np.int64)
-            elif values.dtype.kind == "f":
-                values = values.astype(np.float64)
-            variables[name] = _frozen(values)
-            if not isinstance(name, str) or not _BARE_WORD.fullmatch(name):
-                problems.append(_problem(f"{name!r} cannot be the name of a variable", "use letters, digits and _"))
-            elif values.shape != (len(self.states),):
-                problems.append(_problem(f"variable {name!r} has shape {values.shape} for {len(self.states)} states"))
-            elif values.dtype not in (np.int64, np.bool_, np.float64):
-                problems.append(
-                    _problem(f"variable {name!r} has values of type {values.dtype}", "give int64, bool or float64")
-                )
-            elif values.dtype == np.float64:
-                for i in np.flatnonzero(~np.isfinite(values)).tolist():
-                    problems.append(_problem(f"state {self.states[i]!r}: variable {name!r} is {float(values[i])!r}"))
-        return variables, problems
-
-    def _constant_problems(self) -> list[Problem]:
-        problems = []
-        for name, value in self.constants.items():
-            if not isinstance(name, str) or not _BARE_WORD.fullmatch(name):
-                problems.append(_problem(f"{name!r} cannot be the name of a constant", "use letters, digits and _"))
-            elif name in self.variables:
-                problems.append(_problem(f"{name!r} is both a variable and a constant", "rename one of them"))
-            elif not isinstance(value, Fraction | bool):
-                problems.append(_problem(f"constant {name!r} is {value!r}", "give a Fraction, or true or false"))
-        return problems
+    def _state_text(self, state: int) -> str:
+        """A state as messages name it."""
+        return f"state {self.states[state]!r}"
 
     def _label_hint(self, name: str) -> str:
         from difflib import get_close_matches
@@ -396,48 +232,3 @@ class MarkovChain:
         near = get_close_matches(name, known, n=3, cutoff=0.5)
         quoted = ", ".join(f'"{label}"' for label in (near or known[:8]))
         return f"did you mean {quoted}?" if near else f"known labels: {quoted}"
-
-
-def _problem(message: str, hint: str | None = None) -> Problem:
-    return Problem(location=Location(), message=message, hint=hint)
-
-
-def _left_out(problems: list[Problem]) -> list[Problem]:
-    extra = len(problems) - _MAX_PROBLEMS
-    return [_problem(f"and {extra} more problems")] if extra > 0 else []
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
-
-
-def _names(states: tuple[str, ...]) -> tuple[set[str], list[Problem]]:
-    """The names as a set, and what is wrong with them: looked for one by one only where something is."""
-    names = set(states)
-    sound = len(names) == len(states) and "" not in names and set(map(type, states)) <= {str}
-    return names, [] if sound else _name_problems(states)
-
-
-def _name_problems(states: tuple[str, ...]) -> list[Problem]:
-    seen: set[str] = set()
-    problems = []
-    for name in states:
-        if not isinstance(name, str) or not name:
-            problems.append(_problem(f"{name!r} cannot be the name of a state"))
-        elif name in seen:
-            problems.append(_problem(f"two states are called {name!r}"))
-        seen.add(name)
-    return problems
-
-
-def _canonical(matrix: csr_array | ArrayLike) -> csr_array:
-    """A private CSR copy: sorted, duplicates added, zeros left out, int64 indices."""
-    sparse = (
-        csr_array(matrix, dtype=np.float64, copy=True)
-        if issparse(matrix)
-        else csr_array(np.asarray(matrix, dtype=np.float64))
-    )
-    sparse.sum_duplicates()
-    sparse.eliminate_zeros()
-    return csr_array((sparse.data, sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)), shape=sparse.shape)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tracebridge.chain.graph import recurrent_classes
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import ModelError
 
 STUCK = "stuck"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tracebridge.chain.document import checked_document, fraction_text
 from tracebridge.chain.estimate import parse_fraction
-from tracebridge.chain.markov import RewardStructure
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import Location, ModelError
 
 KIND = "state-vocabulary"

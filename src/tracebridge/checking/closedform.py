@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracebridge.checking.engine import CLOSED_FORM, Holds
-from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile
 
 if TYPE_CHECKING:

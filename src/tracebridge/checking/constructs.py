@@ -17,7 +17,7 @@ from tracebridge.checking.engine import EngineSession
 from tracebridge.checking.evaluate import PropertyChecker
 from tracebridge.checking.prism_formulation import formulate, parts_of
 from tracebridge.checking.storm import StormSession
-from tracebridge.checking.storm_process import StormWorker
+from tracebridge.checking.storm_process import lent_worker
 from tracebridge.errors import UnsupportedError
 from tracebridge.pctl import ConstructSupport, ast, construct_table, fold_steps, parse_formula
 from tracebridge.pctl.ast import Property
@@ -43,7 +43,7 @@ def engine_support() -> tuple[EngineSupport, ...]:
         EngineError: Storm is not there, or failed.
     """
     chain = _example_chain()
-    with StormWorker() as worker:
+    with lent_worker() as worker:
         worker.ensure_running()
         closed_form = ClosedFormSession(chain)
         storm = StormSession(chain, exact=False, worker=worker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracebridge.checking.decision_prism import DecisionPrismSession
 from tracebridge.checking.decision_storm import DecisionStormSession
 from tracebridge.checking.engine import CLOSED_FORM, STORM, EngineSession
 from tracebridge.closedform.decision import (
@@ -13,7 +14,7 @@ from tracebridge.closedform.decision import (
     optimal_values,
     optimum_of,
 )
-from tracebridge.errors import Location, Problem, PropertyError, UnsupportedError
+from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl import ast
 from tracebridge.pctl.source import locate
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tracebridge.chain.decision import DecisionProcess
     from tracebridge.checking.engine import Holds
+    from tracebridge.checking.prism_process import PrismExecutable
     from tracebridge.checking.result import Note
     from tracebridge.checking.storm_process import StormWorker
     from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
@@ -56,43 +58,26 @@ class DecisionClosedFormSession:
         return self._optimiser
 
 
-_NOT_ASKED = "{} is not asked about decision processes: its iteration over choices leaves no bound on the error"
-
-
-class _Silent:
-    """An `EngineSession` of PRISM, whose value iteration over choices ends without a bound on its error."""
-
-    def __init__(self, name: str, *, exact: bool) -> None:
-        self.name = name
-        self.exact = exact
-        self.notes: list[Note] = []
-
-    def evaluate(self, operator: ast.Operator, holds: Holds) -> EnclosureVector:  # noqa: ARG002 - the protocol's
-        raise UnsupportedError(_NOT_ASKED.format(self.name))
-
-    def evaluate_quantile(
-        self,
-        quantile: ast.Quantile,  # noqa: ARG002 - the protocol's
-        holds: Holds,  # noqa: ARG002
-        weights: Sequence[Fraction],  # noqa: ARG002
-    ) -> tuple[EnclosureVector, Enclosure]:
-        raise UnsupportedError(_NOT_ASKED.format(self.name))
-
-
 def decision_session(
-    engine: str, process: DecisionProcess, *, exact: bool, worker: StormWorker | None, time_limit: float
+    engine: str,
+    process: DecisionProcess,
+    *,
+    exact: bool,
+    worker: StormWorker | None = None,
+    prism: PrismExecutable | None = None,
+    time_limit: float,
 ) -> EngineSession:
     """The engine of this name with a process loaded; properties are those of its frame (`DecisionProcess.frame`).
 
     Args:
-        engine: of `tracebridge.checking.engine.ENGINE_NAMES` the name shown. worker: for Storm.
-        time_limit: seconds for one operator in Storm.
+        engine: of `tracebridge.checking.engine.ENGINE_NAMES` the name shown. worker: for Storm. prism: for PRISM, None
+            if there is none. time_limit: seconds for one operator in Storm, or one run of PRISM.
     """
     if engine == CLOSED_FORM:
         return DecisionClosedFormSession(process, exact=exact)
     if engine == STORM and worker is not None:
         return DecisionStormSession(process, exact=exact, worker=worker, time_limit=time_limit)
-    return _Silent(engine, exact=exact)
+    return DecisionPrismSession(process, exact=exact, executable=prism, time_limit=time_limit)
 
 
 def require_optima(file: ast.PropertyFile) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
+from math import nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracebridge.chain.rational import RationalVector
 from tracebridge.checking.result import Note
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_formulation import StormQuery, formulate, parts_of, storm_formulation
@@ -46,6 +48,9 @@ SOUND_ERROR = 1e-8
 #: Absolute error to assume of Storm's answers about several objectives, which it approximates in rationals too.
 SEVERAL_OBJECTIVES_ERROR = 1e-8
 
+#: States that Storm is asked about one by one.
+CONDITIONED_STATES = 40
+
 _ASKED = re.compile(r"\b(P|S|T|R\{[^}]*\})=\?")
 
 
@@ -75,6 +80,8 @@ class DecisionStormSession(StormSession):
         """
         if isinstance(operator, ast.Multi):
             return self._several(operator, holds)
+        if isinstance(operator, ast.Probability) and operator.condition is not None:
+            return self._under_a_condition(operator, holds)
         query = self.query(operator)
         if query.rewritten:
             text = _with_optimum(storm_formulation(operator), _asked_of(query))
@@ -246,7 +253,7 @@ class DecisionStormSession(StormSession):
             texts.append(_objective(text, objective))
             decides &= objective.threshold is not None
 
-        answer = self._in_rationals()._ask_at_start(f"multi({', '.join(texts)})", operands)
+        answer = float(self._in_rationals()._ask_at_start(f"multi({', '.join(texts)})", operands))
         slack = 0.0
         if not decides:
             text = "Storm approximates the values of several objectives, also in rationals"
@@ -256,6 +263,34 @@ class DecisionStormSession(StormSession):
         for bound, number in zip(bounds, (answer, answer - slack, answer + slack), strict=True):
             bound[starts] = number
         return EnclosureVector.from_bounds(*bounds)
+
+    # ------------------------------------------------------------ answers at the start
+
+    def _under_a_condition(self, operator: ast.Probability, holds: Holds) -> EnclosureVector:
+        """The greatest probability of reaching one set given that another is reached, of which Storm tells one state.
+
+        Each state is the start of a process of its own, in rationals; undefined is where the other cannot be reached.
+        """
+        if optimum_of(operator) == "min":
+            raise UnsupportedError("Storm (2.0.0) may be wrong about the least probability under a condition")
+        if parts_of(operator) is not None:
+            raise UnsupportedError("of a decision process Storm takes F without bounds on both sides of || only")
+        query = formulate(operator, "")
+        operands = [protocol.pack_mask(self._mask(operand, holds)) for operand in query.operands]
+        if self.process.n_states > CONDITIONED_STATES:
+            raise UnsupportedError(
+                "Storm tells probabilities under a condition for one state at a time, and is not asked about more than "
+                f"{CONDITIONED_STATES}"
+            )
+        values: list[Fraction | float] = []
+        for start in np.eye(self.process.n_states, dtype=np.int64):
+            started = replace(self.process, initial=RationalVector(start, 1))  # type: ignore[arg-type]  # rationals too
+            session = DecisionStormSession(started, exact=True, worker=self._worker, time_limit=self._time_limit)
+            possible = session._ask_at_start('Pmax>0 [ F "a1" ]', operands)
+            asked = _with_optimum(query.formula, "max")
+            values.append(session._ask_at_start(asked, operands) if possible else nan)
+        answer = EnclosureVector.from_fractions(values)
+        return answer if self.exact else answer.to_float()
 
     def _in_rationals(self) -> DecisionStormSession:
         """The exact session of this process: in doubles Storm (2.0.0) may be wrong about several objectives."""
@@ -267,7 +302,7 @@ class DecisionStormSession(StormSession):
             )
         return self._exact
 
-    def _ask_at_start(self, formula: str, operands: list[bytes]) -> float:
+    def _ask_at_start(self, formula: str, operands: list[bytes]) -> Fraction | float:
         """The answer in the one initial state; truth is 1."""
         self._load()
         message = protocol.Evaluate(
@@ -285,7 +320,7 @@ class DecisionStormSession(StormSession):
         assert isinstance(reply, protocol.Values)  # noqa: S101 - the worker pairs replies with requests
         if isinstance(reply.values, bytes):  # a truth value
             return float(protocol.unpack_doubles(reply.values)[0])
-        return float(rational_of(reply.values[0]))
+        return rational_of(reply.values[0])
 
 
 def _without_bound(operator: ast.Operator) -> ast.Operator:

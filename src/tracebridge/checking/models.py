@@ -13,7 +13,7 @@ from tracebridge.chain import ChainFit, MarkovChain, chain_from_dict, decision_d
 from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.prism_program import build_prism_program
-from tracebridge.checking.storm_process import StormWorker
+from tracebridge.checking.storm_process import lent_worker
 from tracebridge.errors import Location, ModelError, Problem, PropertyError, UsageError
 from tracebridge.export import exported_chain, is_own_prism, is_rewritten, read_own_prism, write_prism
 from tracebridge.export.drn import write_drn
@@ -65,7 +65,8 @@ class Model:
             problem = Problem(
                 location=Location(path=self.path),
                 message="this is a decision process (MDP), whose choices have to be made first",
-                hint="check takes it as it is; DecisionProcess.induced makes a chain of it",
+                hint="check, show, sample and export take it as it is; `sample --scheduler` draws runs to fit a chain "
+                "to, and DecisionProcess.induced makes a chain of it",
             )
             raise ModelError(problem)
         return self.described
@@ -164,7 +165,7 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
     if found[3] not in _READ_TYPES:
         raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc and mdp")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
-    with StormWorker() as worker:
+    with lent_worker() as worker:
         program = build_prism_program(text, constants=given, worker=worker, time_limit=time_limit)
     return Model(described=program.described, notes=program.notes, path=name)
 
@@ -215,7 +216,7 @@ def write_model(chain: MarkovChain | DecisionProcess, path: str | Path) -> None:
     """Write a chain as the format that the file's ending names.
 
     ``.json``, ``.prism`` (also ``.pm``), ``.umb``, ``.drn``, or ``.tra`` with PRISM's other files beside it. A decision
-    process goes to ``.json``, ``.prism`` (also ``.nm``) or ``.drn``.
+    process goes to ``.json``, ``.prism`` (also ``.nm``), ``.umb`` or ``.drn``.
 
     Raises:
         UsageError: another ending.
@@ -244,7 +245,9 @@ def _write_decision(process: DecisionProcess, path: Path) -> None:
             decision_document.write_decision(path, process)
         case ".prism" | ".nm":
             write_prism_decision(process, path)
+        case ".umb":
+            write_umb(process, path)
         case ".drn":
             write_drn_decision(process, path)
         case other:
-            raise UsageError(f"a decision process is not written as {other!r}; choose .json, .prism or .drn")
+            raise UsageError(f"a decision process is not written as {other!r}; choose .json, .prism, .umb or .drn")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracebridge.chain.markov import RewardStructure
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking import prism_model_files as files
 from tracebridge.checking.engine import PRISM, Holds
 from tracebridge.checking.prism_accuracy import EPSILON, assumed_error, enclosed
@@ -118,14 +118,14 @@ class PrismSession:
             if not query.exact:
                 raise UnsupportedError(f"PRISM's exact engine does not take {format_formula(operator)}")
             rationals = self._rationals(query.text, masks, reward)
-            _refuse_impossible(query, min(rationals), max(rationals))
+            refuse_impossible(query, min(rationals), max(rationals))
             return EnclosureVector.from_fractions(rationals)
         if query.kind == "graph":
             return EnclosureVector.from_floats(self._doubles(query.text, masks).astype(np.float64))
         error = assumed_error(self.chain, query, operator, holds)
         values = self._doubles(query.text, masks, reward)
-        _refuse_impossible(query, values.min(), values.max(), slack=error.of_each + error.of_largest)
-        answer = enclosed(self.chain, query, values, error)
+        refuse_impossible(query, values.min(), values.max(), slack=error.of_each + error.of_largest)
+        answer = enclosed(self.chain.transitions, query, values, error)
         if by_graph and query.kind == "equations" and query.steps == 0:
             return self._decided_by_graph(query, answer, holds)
         return answer
@@ -171,7 +171,7 @@ class PrismSession:
 
     def _doubles(self, text: str, masks: Sequence[Mask], reward: RewardStructure | None = None) -> NDArray[np.float64]:
         """The value of a formula in every state, in the order of the chain; truth values as 1 and 0."""
-        with _own_folder() as folder:
+        with own_folder() as folder:
             model = files.write_in_doubles(self.chain, folder, masks, reward)
             outputs = ["-exportstates", files.STATES, "-exportvector", files.VECTOR]
             self._run(folder, [*model, *_FLOAT_OPTIONS, *outputs], f"{text};\n", text)
@@ -187,13 +187,17 @@ class PrismSession:
             )
         names = [f"v{i}" for i in range(n)]
         question = "".join(f'"{name}": filter(state, {text}, s={i});\n' for i, name in enumerate(names))
-        with _own_folder() as folder:
+        with own_folder() as folder:
             try:
-                model = files.write_in_rationals(self.chain, folder, masks, reward)
+                model = self._write_in_rationals(folder, masks, reward)
             except UsageError as error:
-                raise UnsupportedError(f"PRISM cannot be given this chain in rationals: {error}") from None
+                raise UnsupportedError(f"PRISM cannot be given this model in rationals: {error}") from None
             self._run(folder, [*model, *_EXACT_OPTIONS], question, text)
             return read_rationals(folder / files.RESULTS, names)
+
+    def _write_in_rationals(self, folder: Path, masks: Sequence[Mask], reward: RewardStructure | None) -> list[str]:
+        """Write the model; the arguments that have PRISM read it."""
+        return files.write_in_rationals(self.chain, folder, masks, reward)
 
     def _run(self, folder: Path, arguments: list[str], question: str, text: str) -> None:
         if self._executable is None:
@@ -206,7 +210,7 @@ class PrismSession:
 
 
 @contextmanager
-def _own_folder() -> Iterator[Path]:
+def own_folder() -> Iterator[Path]:
     """A private temporary folder.
 
     Raises:
@@ -221,7 +225,7 @@ def _own_folder() -> Iterator[Path]:
         raise EngineError(f"the files for PRISM cannot be written: {error}") from None
 
 
-def _refuse_impossible(
+def refuse_impossible(
     query: PrismQuery, least: Fraction | float, greatest: Fraction | float, *, slack: float = 0.0
 ) -> None:
     """Raise for numbers that no chain has: below zero, or probabilities above one."""

@@ -5,9 +5,10 @@ sweep. With s the largest expected number of steps (`rounding_amplification`), t
 s)`` of the largest value, because the matrix that turns a change into the error that is left has rows whose sums are
 at most that; the same holds for the power method, to which some versions switch (IterationMethodGS.java). Assumed is
 
-* ``4 w eps (1 + k)`` of each value for k steps, w the largest number of successors, eps = 2^-52;
-* ``(10 EPSILON + 8 w eps + r) (1 + s)`` of the largest value for equations, r being how far a row of doubles is from
-  one;
+* ``(4 w eps + r) (1 + k)`` of each value for k steps, w the largest number of successors, eps = 2^-52, r how far a row
+  of doubles is from one; that is a bound, because nothing negative is added, and a minimum or maximum over choices is
+  as accurate as what it is taken of;
+* ``(10 EPSILON + 8 w eps + r) (1 + s)`` of the largest value for equations;
 * `AUTOMATON_SIZE` times that for LTL, whose equations are over pairs of a state and one of an automaton;
 * as many times that as there are recurrent classes for long-run averages, for which each of them is reached by
   equations. Within a class PRISM iterates to a criterion from which no error follows, and not at all where the class is
@@ -29,6 +30,7 @@ from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from tracebridge.chain.markov import MarkovChain
     from tracebridge.checking.engine import Holds
@@ -46,10 +48,21 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedError:
-    """An error relative to each value, and one relative to the largest."""
+    """An error relative to each value, and one relative to the largest.
+
+    Raises:
+        UnsupportedError: it leaves no digit.
+    """
 
     of_each: float
     of_largest: float = 0.0
+
+    def __post_init__(self) -> None:
+        error = self.of_each + self.of_largest
+        if not error < 1:
+            raise UnsupportedError(
+                f"PRISM's doubles may have no correct digit here: a relative error of {error:.1g} must be assumed"
+            )
 
 
 def assumed_error(chain: MarkovChain, query: PrismQuery, operator: Operator, holds: Holds) -> AssumedError:
@@ -58,9 +71,8 @@ def assumed_error(chain: MarkovChain, query: PrismQuery, operator: Operator, hol
     Raises:
         UnsupportedError: no accuracy can be assumed.
     """
-    widest = int(np.diff(chain.transitions.indptr).max())
     if query.kind == "steps":
-        return AssumedError(of_each=4 * widest * _EPS * (1 + query.steps))
+        return error_of_steps(chain.transitions, query.steps)
     times = 1
     if query.kind == "automaton":
         times = AUTOMATON_SIZE
@@ -71,18 +83,30 @@ def assumed_error(chain: MarkovChain, query: PrismQuery, operator: Operator, hol
                 "PRISM iterates for long-run averages, and not to any accuracy that can be relied on"
             )
         times = len(classes)
-    rows_off = float(np.abs(np.asarray(chain.transitions.sum(axis=1)).ravel() - 1).max())
+    widest, rows_off = _rows(chain.transitions)
     steps = rounding_amplification(chain, operator, holds)
     error = times * (10 * EPSILON + 8 * widest * _EPS + rows_off) * (1 + steps)
-    if not error < 1:
-        raise UnsupportedError(
-            f"PRISM's doubles may have no correct digit here: a relative error of {error:.1g} must be assumed"
-        )
-    return AssumedError(of_each=4 * widest * _EPS * query.steps, of_largest=error)
+    return AssumedError(of_each=(4 * widest * _EPS + rows_off) * query.steps, of_largest=error)
+
+
+def error_of_steps(transitions: csr_array, steps: int) -> AssumedError:
+    """The error of so many steps of a chain, or of the choices of a decision process; rows of doubles, shape (m, n).
+
+    Raises:
+        UnsupportedError: they are too many.
+    """
+    widest, rows_off = _rows(transitions)
+    return AssumedError(of_each=(4 * widest * _EPS + rows_off) * (1 + steps))
+
+
+def _rows(transitions: csr_array) -> tuple[int, float]:
+    """The most entries of a row, and how far the sum of one is from one."""
+    sums = np.asarray(transitions.sum(axis=1)).ravel()
+    return int(np.diff(transitions.indptr).max()), float(np.abs(sums - 1).max())
 
 
 def enclosed(
-    chain: MarkovChain, query: PrismQuery, values: NDArray[np.float64], error: AssumedError
+    transitions: csr_array, query: PrismQuery, values: NDArray[np.float64], error: AssumedError
 ) -> EnclosureVector:
     """The values with the bounds that the error leaves.
 
@@ -94,7 +118,7 @@ def enclosed(
     lower = np.maximum(values * (1 - error.of_each) - slack, 0.0)
     upper = values / (1 - error.of_each)
     upper = np.where((values > 0) | query.complemented, upper + slack, upper)
-    if query.steps * -float(np.log10(chain.transitions.data.min())) > 300:  # so small a product may be zero
+    if query.steps * -float(np.log10(transitions.data.min())) > 300:  # so small a product may be zero
         upper = np.maximum(upper, np.finfo(np.float64).tiny)
     if query.is_probability:
         upper = np.minimum(upper, 1.0)

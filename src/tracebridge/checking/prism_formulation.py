@@ -20,7 +20,7 @@ from tracebridge.pctl.rewrite import rebuild
 from tracebridge.pctl.trampoline import Recursion, run
 
 if TYPE_CHECKING:
-    from tracebridge.pctl.ast import StepBound
+    from tracebridge.pctl.ast import Optimum, StepBound
 
 Kind = Literal["steps", "equations", "automaton", "long run", "graph"]
 
@@ -58,13 +58,16 @@ def parts_of(operator: ast.Operator) -> tuple[ast.Probability, ast.Probability] 
     return ast.Probability(both), ast.Probability(operator.condition)
 
 
-def formulate(operator: ast.Operator) -> PrismQuery:
+def formulate(operator: ast.Operator, optimum: Optimum | None = None) -> PrismQuery:
     """The query for an operator that is no quotient of two (`parts_of`); its threshold is left out.
+
+    Args:
+        optimum: which one over the choices of a decision process is asked for; a chain leaves nothing to choose.
 
     Raises:
         PropertyError: a bound that is no number of steps. UnsupportedError: PRISM's language does not have it.
     """
-    plain = _without_threshold(operator)
+    plain = _without_threshold(operator, optimum)
     operands = tuple([operand for operand, _ in signs_of(plain).values()])
     labels = {id(operand): ast.Label(f"a{i}") for i, operand in enumerate(operands)}
     asked: ast.Operator = run(_with_labels(plain, labels))
@@ -103,10 +106,10 @@ def _never(path: ast.PathFormula) -> ast.Formula:
     return ast.Unary("!", ast.Quantified("E", path))
 
 
-def _without_threshold(operator: ast.Operator) -> ast.Operator:
+def _without_threshold(operator: ast.Operator, optimum: Optimum | None) -> ast.Operator:
     match operator:
         case ast.Probability() | ast.Reward() | ast.SteadyState():
-            return replace(operator, threshold=None, optimum=None)  # a chain leaves nothing to choose
+            return replace(operator, threshold=None, optimum=optimum)
         case ast.Quantified(path=path) if not ast.is_pctl(path):
             raise UnsupportedError("PRISM has A and E of one path operator only")
         case ast.Quantified(path=path) if getattr(path, "bound", None) is not None:

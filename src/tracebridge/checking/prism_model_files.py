@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.export.explicit import write_explicit
 from tracebridge.export.prism import write_prism
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 #: File names, in the folder of a run.
-PROPERTIES, STATES, VECTOR, RESULTS = "question.props", "states.sta", "vector.txt", "results.csv"
+MODEL, PROPERTIES, STATES, VECTOR, RESULTS = "model.prism", "question.props", "states.sta", "vector.txt", "results.csv"
 
 
 def write_in_doubles(
@@ -56,8 +57,8 @@ def write_in_rationals(
     n = chain.n_states
     everywhere = RationalVector(np.ones(n, dtype=np.int64), n)
     asked = _asked(chain, chain.exact_transitions(), everywhere, masks, reward)
-    write_prism(asked, folder / "model.prism", max_states=None)
-    return ["model.prism"]
+    write_prism(asked, folder / MODEL, max_states=None)
+    return [MODEL]
 
 
 def _asked(

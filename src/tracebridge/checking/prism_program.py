@@ -14,8 +14,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.chain.decision import DecisionProcess
-from tracebridge.chain.markov import ROW_SUM_TOLERANCE, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.transition_rows import ROW_SUM_TOLERANCE
 from tracebridge.checking.prism_definitions import evaluate_constants, evaluate_formulas, read_definitions
 from tracebridge.checking.storm_process import TIME_LIMIT
 from tracebridge.checking.storm_worker import protocol

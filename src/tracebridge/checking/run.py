@@ -21,7 +21,7 @@ from tracebridge.checking.prism_process import TIME_LIMIT as PRISM_TIME_LIMIT
 from tracebridge.checking.prism_process import PrismExecutable, find_prism
 from tracebridge.checking.result import CheckResult, Note, Verdict
 from tracebridge.checking.storm import StormSession
-from tracebridge.checking.storm_process import TIME_LIMIT, StormWorker
+from tracebridge.checking.storm_process import TIME_LIMIT, lent_worker
 from tracebridge.checking.storm_refined import RefinedStormSession
 from tracebridge.errors import (
     EngineTimeoutError,
@@ -287,7 +287,7 @@ def _checker(
     executable: PrismExecutable | None,
 ) -> _Checker:
     """The engine of this name in the arithmetic that was asked for, with the other in reserve."""
-    worker = stack.enter_context(StormWorker()) if engine == STORM else None
+    worker = stack.enter_context(lent_worker()) if engine == STORM else None
     frame = chain.frame if isinstance(chain, DecisionProcess) else chain
 
     def checker(arithmetic: Literal["rational", "double", "refined"]) -> PropertyChecker:
@@ -295,7 +295,9 @@ def _checker(
         limit = time_limit or (EXACT_TIME_LIMIT if is_rational else PRISM_TIME_LIMIT if engine == PRISM else TIME_LIMIT)
         session: EngineSession
         if isinstance(chain, DecisionProcess):
-            session = decision_session(engine, chain, exact=is_rational, worker=worker, time_limit=limit)
+            session = decision_session(
+                engine, chain, exact=is_rational, worker=worker, prism=executable, time_limit=limit
+            )
         elif engine == PRISM:
             session = PrismSession(chain, exact=is_rational, executable=executable, time_limit=limit)
         elif worker is None:

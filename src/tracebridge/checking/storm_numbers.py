@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
     from tracebridge.chain.rational import RationalVector
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.checking.storm_worker.protocol import Numbers
 
 

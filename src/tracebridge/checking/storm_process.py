@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -35,6 +36,9 @@ START_LIMIT = 60.0
 
 #: The worker as a script: it needs nothing of this package, whose import would take longer than Storm's.
 _COMMAND = ("-P", str(Path(storm_worker.__file__).with_name("__main__.py")))
+
+#: A worker that was sent more bytes than this ends with its work, and gives its memory back.
+_KEPT_WHEN_SENT = 1 << 24
 
 _OUTPUT_KEPT = 8_192
 _CHUNK = 1 << 16
@@ -89,6 +93,7 @@ class StormWorker:
         self._ids = itertools.count()
         self._version = ""
         self._generation = 0
+        self._sent = 0
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +170,11 @@ class StormWorker:
             self.ensure_running()
             return self._exchange(message, time_limit)
 
+    @property
+    def is_light(self) -> bool:
+        """Whether it runs and was never sent much: kept idle it costs little."""
+        return self._process is not None and self._sent <= _KEPT_WHEN_SENT
+
     # ------------------------------------------------------------ inside
 
     def _start(self) -> None:
@@ -197,6 +207,7 @@ class StormWorker:
         for descriptor in (self._process.requests, self._process.output):
             os.set_blocking(descriptor, False)
         self._generation += 1
+        self._sent = 0
         self._forgotten.clear()
         try:
             reply = self._exchange(protocol.AskVersion(), START_LIMIT)
@@ -213,6 +224,7 @@ class StormWorker:
         if len(body) > protocol.MAX_MESSAGE:
             raise UnsupportedError(f"the chain is too large for one message to Storm ({len(body):,} bytes)")
         self._output = b""
+        self._sent += len(body)
         try:
             data = self._converse(process, protocol.LENGTH.pack(len(body)) + body, monotonic() + time_limit)
         except TimeoutError:
@@ -304,9 +316,31 @@ class StormWorker:
         raise EngineError(f"Storm ran out of memory{limit}{self._captured()}")
 
 
+_idle: list[StormWorker] = []
+
+
+@contextmanager
+def lent_worker() -> Iterator[StormWorker]:
+    """A worker for one piece of work: the idle one of an earlier piece, or a new one, which takes half a second.
+
+    At most one is kept idle. It ends with the interpreter; whoever works at the same time gets one of their own.
+    """
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = StormWorker()
+    try:
+        yield worker
+    finally:
+        if worker.is_light and not _idle:
+            _idle.append(worker)
+        else:
+            worker.close()
+
+
 def storm_version() -> str | None:
     """The version of Storm, or None where stormpy is not installed."""
     if importlib.util.find_spec("stormpy") is None:
         return None
-    with StormWorker() as worker:
+    with lent_worker() as worker:
         return worker.version()

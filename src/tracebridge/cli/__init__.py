@@ -62,5 +62,6 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         told = io.StringIO()
         error.show(told)
-        sys.stderr.write(clean(told.getvalue()))  # it may quote an argument, such as the name of a file
+        # It may quote an argument, such as the name of a file; click indents by tabs.
+        sys.stderr.write(clean(told.getvalue().expandtabs(2)))
         return error.exit_code

@@ -10,38 +10,61 @@ from click.shell_completion import CompletionItem
 from tracebridge.version import __version__
 
 _EPILOG = """\b
-Exit codes: 0 everything satisfied, 1 violated, a chain is rejected, or lint findings, 2 usage, 3 bad input, 4 undecided
-or an engine failed, 5 nothing to check, 6 engines disagree or a replay differs, 70 internal error, 130 interrupted."""
+Exit codes:
+  0    everything satisfied
+  1    a property is violated, a chain is rejected, lint has findings
+  2    the command line is wrong
+  3    bad input
+  4    undecided, or an engine failed
+  5    nothing to check
+  6    engines disagree, or a replay differs
+  70   a fault of tracebridge
+  130  interrupted"""
 
-#: Verb to its module of `tracebridge.cli`, and what the list of verbs says of it.
-VERBS = {
-    "assess": ("assess", "Traces and properties in; chain, verdicts, report out."),
-    "audit": ("audit", "Audit stated confidence and a router that selects by it."),
-    "certify": ("certify", "Test whether traces are runs of a Markov chain."),
-    "check": ("check", "Check properties on a model with every engine."),
-    "compare": ("compare", "Compare two sets of runs: what differs, and where."),
-    "completion": ("completion", "Print what makes a shell complete verbs and options."),
-    "demo": ("assess", "Run the main job on a packaged corpus."),
-    "diff": ("diff", "Show what changed from one evidence file to another."),
-    "doctor": ("meta", "Tell which engines are there, and test each."),
-    "export": ("export", "Write a model and its properties for other tools."),
-    "fit": ("chain", "Fit a chain to traces and write it with its counts."),
-    "gate": ("gate", "Pass or stop an agent by its evidence, or against a baseline."),
-    "gsn": ("gsn", "Write evidence as a fragment of an assurance case."),
-    "horizon": ("horizon", "Show how R(d) grows with the budget d."),
-    "monitor": ("monitor", "Tell of live runs, step by step, how they may end."),
-    "props": ("props", "Check, rewrite and explain property files."),
-    "report": ("report", "Write evidence as an HTML page."),
-    "replay": ("replay", "Compute an evidence file again, number by number."),
-    "sample": ("chain", "Draw runs from a chain and write them as traces."),
-    "schema": ("meta", "Print the JSON Schema of a document."),
-    "show": ("chain", "Show a chain: where runs end, how long they take."),
-    "study": ("study", "Re-run studies of the papers beside their figures."),
-    "traces": ("traces", "Look at trace files, check them, convert them."),
-    "trials": ("trials", "Estimate pass^k, that k trials of a task all succeed."),
-    "watch": ("watch", "Follow traces as they come: verdicts and drift."),
-    "whatif": ("whatif", "Show what changing transitions would change."),
+#: What `tracebridge --help` lists, by what one wants to do: a verb, its module of `tracebridge.cli`, and a few words.
+SECTIONS = {
+    "From traces to verdicts": {
+        "demo": ("assess", "Run the main job on a packaged corpus."),
+        "assess": ("assess", "Traces and properties in; chain, verdicts, report out."),
+    },
+    "Traces": {
+        "traces": ("traces", "Look at trace files, check them, convert them."),
+        "trials": ("trials", "Estimate pass^k, that k trials of a task all succeed."),
+        "compare": ("compare", "Compare two sets of runs: what differs, and where."),
+        "audit": ("audit", "Audit stated confidence and a router that selects by it."),
+    },
+    "Chains and properties": {
+        "fit": ("chain", "Fit a chain to traces and write it with its counts."),
+        "certify": ("certify", "Test whether traces are runs of a Markov chain."),
+        "show": ("chain", "Show a chain: where runs end, how long they take."),
+        "horizon": ("horizon", "Show how R(d) grows with the budget d."),
+        "whatif": ("whatif", "Show what changing transitions would change."),
+        "sample": ("chain", "Draw runs from a chain and write them as traces."),
+        "props": ("props", "Check, rewrite and explain property files."),
+        "check": ("check", "Check properties on a model with every engine."),
+        "export": ("export", "Write a model and its properties for other tools."),
+    },
+    "Evidence": {
+        "replay": ("replay", "Compute an evidence file again, number by number."),
+        "diff": ("diff", "Show what changed from one evidence file to another."),
+        "gate": ("gate", "Pass or stop an agent by its evidence, or against a baseline."),
+        "report": ("report", "Write evidence as an HTML page."),
+        "gsn": ("gsn", "Write evidence as a fragment of an assurance case."),
+    },
+    "Live runs": {
+        "watch": ("watch", "Follow traces as they come: verdicts and drift."),
+        "monitor": ("monitor", "Tell of live runs, step by step, how they may end."),
+    },
+    "Papers, and this program": {
+        "study": ("study", "Re-run studies of the papers beside their figures."),
+        "schema": ("meta", "Print the JSON Schema of a document."),
+        "doctor": ("meta", "Tell which engines are there, and test each."),
+        "completion": ("completion", "Print what makes a shell complete verbs and options."),
+    },
 }
+
+#: Verb to its module and those words.
+VERBS = {verb: told for verbs in SECTIONS.values() for verb, told in verbs.items()}
 
 
 class _Verbs(click.Group):
@@ -56,9 +79,11 @@ class _Verbs(click.Group):
         verb: click.Command = getattr(import_module(f"tracebridge.cli.{VERBS[cmd_name][0]}"), cmd_name)
         return verb
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        longest = max(map(len, VERBS))
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(longest), about) for name, (_, about) in verbs.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         verbs = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]

@@ -36,7 +36,11 @@ _COVARIATES = {"task": "task_id"}
 _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: by the packaged properties; by your own, with a model that describes the runs\n"
+    "  tracebridge assess runs/ -o out\n"
+    "  tracebridge assess runs/ my.props --model auto -o out"
+)
 @click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]", type=click.Path())
 @output
 @reading
@@ -99,7 +103,7 @@ def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any)
     return _run(paths, properties, options, seed=seed, as_json=as_json)
 
 
-@click.command()
+@click.command(epilog="\b\nExample: into a folder of your choice\n  tracebridge demo -o out")
 @click.option("-o", "--output", "output", default="tracebridge-demo", show_default=True, help="Folder to write to.")
 @click.option("--force", is_flag=True, help="Write into a non-empty folder that tracebridge did not write.")
 @common
@@ -109,7 +113,10 @@ def demo(as_json: bool, seed: int, **options: Any) -> int:
         say("The packaged corpus: 240 simulated runs of a refund agent, 60 tasks tried 4 times each.")
         say(f"This runs: tracebridge assess refund_agent.jsonl reliability.props -o {options['output']}")
     code = _run([str(packaged("demo", "refund_agent.jsonl"))], None, options, seed=seed, as_json=as_json)
-    return 0 if code in {1, 4} else code  # what a demonstration finds is no failure of it
+    if code not in {1, 4}:
+        return code
+    say(f"note: this is a demonstration, and its exit code 0; assess on these runs exits with {code}")
+    return 0  # what a demonstration finds is no failure of it
 
 
 def _run(
@@ -168,6 +175,7 @@ def _run(
 def _show(assessment: Assessment) -> None:
     from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.cli.verdicts import print_findings
+    from tracebridge.report.results import prior_text
 
     corpus, fit = assessment.fitted.corpus, assessment.findings.fit
     for problem in corpus["problems"]:
@@ -182,7 +190,8 @@ def _show(assessment: Assessment) -> None:
     if fit.weighted is not None:
         write(f"weighted pass rate by treatment of censored runs: {_rates(fit.weighted.weighted, fit.policy)}")
     model = f"model {fit.form}; " if isinstance(fit, ExpandedFit) else ""
-    write(f"{model}chain of {counted(fit.chain.n_states, 'state')}; prior {fit.prior}, {fit.support} support")
+    smoothed = prior_text(str(fit.prior), fit.support)
+    write(f"{model}chain of {counted(fit.chain.n_states, 'state')}; {smoothed}")
     for line in _certificate_lines(assessment.findings):
         write(line)
     write(_figure_line(assessment.findings))
@@ -238,15 +247,14 @@ def _figure_line(findings: Findings) -> str:
     from tracebridge.report.table import interval_text
 
     figures, found = findings.figures, findings.figure_uncertainty
+    bounds = "" if findings.bounds is None else f"; {findings.bounds}"
     if isinstance(figures, str):
-        return f"no reliability figures: {figures}"
+        return f"no reliability figures: {figures}{bounds}"
 
     def interval(name: str) -> str:
         return f" {interval_text(found[name].posterior)}" if name in found else ""
 
-    mark = "" if findings.mark is None else f" ({findings.mark})"
-    if findings.bounds is not None:
-        mark += f"; {findings.bounds}"
+    mark = bounds if findings.mark is None else f" ({findings.mark}){bounds}"
     return (
         f"R_inf {figures.reliability:.4f}{interval('R_inf')}, mean steps {figures.mean_time:.2f}{interval('MTTA')}, "
         f"R(d) within 0.01 of R_inf from d = {figures.horizon:g}{interval('horizon')} on{mark}"

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
+from tracebridge.cli.corpus import say_reading
 from tracebridge.cli.options import (
     common,
     fit_options,
     fitting,
     model_constants,
     parse_constants,
-    parse_pairs,
     reading,
+    reading_options,
 )
 from tracebridge.cli.shards import sharded, sharding
 from tracebridge.cli.show_decision import scheduled_chain, show_decision
@@ -34,7 +35,11 @@ _MAX_SHOWN = 50
 _MAX_MATRIX = 200
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: states by what steps are; states that remember more, as far as the runs ask for it\n"
+    "  tracebridge fit runs/ -o chain.json\n"
+    "  tracebridge fit runs/ --model auto --jobs 4 -o chain.json"
+)
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o", "--output", "output", required=True, metavar="FILE", help="The chain.json to write; - is standard output."
@@ -71,20 +76,16 @@ def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: in
         fitted = fit_files(
             list(paths),
             trace_format=options["trace_format"],
-            mapping=parse_pairs(options["mapping"], "--map") or None,
-            outcomes=options["outcomes"],
-            endings=options["endings"],
             skip_bad=options["skip_bad"],
             keep=not plain,
+            **reading_options(options),
             **places,
             **fit_options(options),
         )
-    for problem in fitted.corpus["problems"]:
-        say(f"skipped: {problem}")
-    if fitted.corpus["n_skipped"]:
-        say(f"skipped in all: {counted(fitted.corpus['n_skipped'], 'record')}")
+    corpus = fitted.corpus
+    say_reading(corpus["problems"], corpus["n_skipped"], corpus["notes"])
     result = fitted.fit if plain else _richer(fitted, model, seed)
-    for remark in [*fitted.corpus["notes"], *result.notes]:
+    for remark in result.notes:
         say(f"note: {remark}")
     document = result.to_dict()
     if output == "-" or as_json:
@@ -123,7 +124,11 @@ def _print_states(abstraction: Abstraction) -> None:
         write(f"and {counted(len(ordered) - _MAX_SHOWN, 'more state')}; the written file describes all")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: visits, times and R(d); which transitions a property depends on most\n"
+    "  tracebridge show chain.json --d-max 40\n"
+    "  tracebridge show chain.json --sensitivity --property my.props"
+)
 @click.argument("model", type=click.Path())
 @click.option(
     "--d-max", type=click.IntRange(0, 1_000_000), default=20, show_default=True, help="Show R(d) up to this budget."
@@ -321,7 +326,11 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in curve if row["d"] % stride == 0 or row["d"] == len(curve) - 1]
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: runs of a chain; of a decision process whose choices make success likely\n"
+    "  tracebridge sample chain.json -n 1000 -o drawn.jsonl\n"
+    "  tracebridge sample router.prism -n 1000 --scheduler max:success -o drawn.jsonl"
+)
 @click.argument("model", type=click.Path())
 @click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
 @click.option(

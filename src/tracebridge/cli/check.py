@@ -43,7 +43,11 @@ _NO_RUNS = "no intervals: its runs were too many for this document, and these in
 Point = Mapping[str, Fraction | bool]
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: by every engine; in rationals at three budgets, for a CI system\n"
+    "  tracebridge check chain.json my.props\n"
+    "  tracebridge check chain.json my.props --exact --const d=4:2:8 --junit check.xml"
+)
 @click.argument("model", type=click.Path())
 @click.argument("properties", type=click.Path())
 @checking
@@ -70,9 +74,9 @@ def check(
 ) -> int:
     """Check the PROPERTIES file on MODEL with every engine and compare them.
 
-    MODEL is a chain.json or a PRISM file. --const gives values to constants of the property file, and to undefined
-    constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an experiment: every property is checked for
-    every value, and for every combination where several constants vary.
+    MODEL is a chain.json, a PRISM file, or what export writes. --const gives values to constants of the property file,
+    and to undefined constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an experiment: every
+    property is checked for every value, and for every combination where several constants vary.
 
     For a fitted chain every number has the interval that its runs leave, every property the share of the posterior in
     which it holds, and properties with `//@ credible 0.95` are decided by that. The verdict of the certificate that

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from tracebridge.cli.console import say
-from tracebridge.cli.options import parse_pairs
+from tracebridge.cli.options import reading_options
 from tracebridge.errors import ModelError
 from tracebridge.traces import Outcome, is_read_once, open_traces
 from tracebridge.traces.problems import ProblemLog, counted
@@ -30,10 +30,8 @@ class Corpus:
         self._stream = open_traces(
             list(paths),
             format=options["trace_format"],
-            mapping=parse_pairs(options["mapping"], "--map") or None,
-            outcomes=options["outcomes"],
-            endings=options["endings"],
             skip_bad=options["skip_bad"],
+            **reading_options(options),
         )
         self._is_kept = any(map(is_read_once, paths))
         self._kept: tuple[Trace, ...] | None = None
@@ -61,12 +59,7 @@ class Corpus:
     def say_remarks(self, notes: Iterable[str] = ()) -> None:
         """Tell what was skipped, what the reader of the files noted, and more notes; after the first iteration."""
         log = self.log
-        for problem in log.listing():
-            say(f"skipped: {problem}")
-        if log.n_skipped:
-            say(f"skipped in all: {counted(log.n_skipped, 'record')}")
-        for note in [*log.notes, *notes]:
-            say(f"note: {note}")
+        say_reading(log.listing(), log.n_skipped, [*log.notes, *notes])
 
 
 class RunCorpus(Corpus):
@@ -80,13 +73,7 @@ class RunCorpus(Corpus):
         from tracebridge.sharding import ShardOptions, read_shards
 
         self.name = ", ".join(paths)
-        asked = ShardOptions.of(
-            format=options["trace_format"],
-            mapping=parse_pairs(options["mapping"], "--map") or None,
-            outcomes=options["outcomes"],
-            endings=options["endings"],
-            runs=True,
-        )
+        asked = ShardOptions.of(format=options["trace_format"], runs=True, **reading_options(options))
         self._shards = read_shards(paths, asked, **places)
         self._shards.require_usable(skip_bad=options["skip_bad"])
 
@@ -101,6 +88,16 @@ class RunCorpus(Corpus):
     def document(self) -> dict[str, Any]:
         """What was read, as JSON values."""
         return self._shards.document()
+
+
+def say_reading(problems: Iterable[object], n_skipped: int, notes: Iterable[object]) -> None:
+    """Tell on standard error what was skipped of files, how much in all, and what there is to know."""
+    for problem in problems:
+        say(f"skipped: {problem}")
+    if n_skipped:
+        say(f"skipped in all: {counted(n_skipped, 'record')}")
+    for note in notes:
+        say(f"note: {note}")
 
 
 def read_abstraction_of(path: str) -> ChainFit:

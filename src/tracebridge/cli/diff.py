@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,10 @@ _NOTHING = 1e-12
 _HASH = re.compile("[0-9a-f]{64}")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExample: what a new version of the agent changed\n"
+    "  tracebridge diff baseline/evidence.json out/evidence.json"
+)
 @click.argument("old", type=click.Path(), metavar="OLD")
 @click.argument("new", type=click.Path(), metavar="NEW")
 @interval_level
@@ -127,7 +131,9 @@ def _row(each: PropertyChange) -> list[str]:
 
 def _signed(value: float | None) -> str:
     """A difference; what is left of zero by rounding is zero."""
-    return "-" if value is None else f"{0.0 if abs(value) < _NOTHING else value:+.4g}"
+    if value is None or isnan(value):
+        return "-"
+    return f"{0.0 if abs(value) < _NOTHING else value:+.4g}"
 
 
 def _share(each: PropertyChange) -> str:
@@ -142,7 +148,9 @@ def _share(each: PropertyChange) -> str:
 
 
 def _value(value: float | None) -> str:
-    return "-" if value is None else f"{value:.6g}"
+    from tracebridge.report.table import format_number
+
+    return "-" if value is None else format_number(value, 6)
 
 
 def _change(each: Change) -> list[str]:

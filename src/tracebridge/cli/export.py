@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 _TARGETS = ("prism", "explicit", "storm-explicit", "drn", "umb", "json")
 _ALL = "all"
 _SHOWN = 10
-_OF_PROCESSES = ("prism", "drn", "json")
+_OF_PROCESSES = ("prism", "drn", "umb", "json")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: for PRISM and Storm with the properties; in every format\n"
+    "  tracebridge export chain.json --to prism --properties my.props -o out\n"
+    "  tracebridge export chain.json --to all -o out"
+)
 @click.argument("model", type=click.Path())
 @click.option(
     "--to",

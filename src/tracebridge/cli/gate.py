@@ -22,9 +22,13 @@ _STYLES = {
     "error": "red",
     "altered": "red",
     "inconclusive": "yellow",
+    "one engine": "yellow",
+    "none": "yellow",
+    "refused": "yellow",
     "undecided": "yellow",
     "passed": "green",
     "satisfied": "green",
+    "accept": "green",
 }
 
 
@@ -59,8 +63,8 @@ _STYLES = {
 @click.option(
     "--strict",
     is_flag=True,
-    help="Against a baseline: what is inconclusive, because a worsening by the margin is neither seen nor excluded, "
-    "does not pass (exit code 4).",
+    help="What is left open does not pass (exit code 4): numbers of one engine alone; without a baseline, a chain that "
+    "no certificate accepts; against one, a worsening by the margin that is neither seen nor excluded.",
 )
 @click.option(
     "--worse",
@@ -88,7 +92,8 @@ def gate(
 
     Alone, it passes if every property is satisfied or answered, the engines agree, and the certificate does not reject
     the chain. With --against it passes unless a property got worse: a regression that the statistics support has exit
-    code 1, noise passes, and for what is inconclusive it tells how many more runs would decide. A property with
+    code 1, noise passes, and for what is inconclusive it tells how many more runs would decide. What it passes but
+    leaves open is named: numbers of one engine alone, a chain that no certificate accepts. A property with
     `//@ severity advisory` is told and blocks nothing.
     """
     from tracebridge.report.evidence_reading import read_evidence
@@ -96,6 +101,8 @@ def gate(
 
     if as_json and summary == "-":
         raise click.UsageError("with --json standard output carries that document alone; give --summary a file")
+    if worse and baseline is None:
+        raise click.UsageError("--worse is for a comparison: give --against, too")
     found = read_evidence(evidence)
     reference = None if baseline is None else read_evidence(baseline)
     with progress_line() as progress:

@@ -6,9 +6,8 @@ from typing import Literal
 
 import click
 
-from tracebridge.cli.console import emit, say, write
-from tracebridge.cli.evidence_files import opened
-from tracebridge.cli.gate_files import in_a_folder, write_text
+from tracebridge.cli.console import emit, say
+from tracebridge.cli.evidence_files import evidence_to_text, opened, write_result
 from tracebridge.cli.options import common
 
 
@@ -17,7 +16,7 @@ from tracebridge.cli.options import common
     "  tracebridge gsn out/evidence.json -o agent.gsn.yaml\n"
     "  tracebridge gsn out/evidence.json --to mermaid"
 )
-@click.argument("evidence", type=click.Path())
+@evidence_to_text
 @click.option(
     "--to",
     "form",
@@ -26,7 +25,6 @@ from tracebridge.cli.options import common
     show_default=True,
     help="The YAML that gsn2x reads, or a Mermaid flowchart.",
 )
-@click.option("-o", "--output", callback=in_a_folder, metavar="FILE", help="File to write. [default: standard output]")
 @common
 def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Write EVIDENCE as a fragment of an assurance case in the Goal Structuring Notation.
@@ -45,10 +43,7 @@ def gsn(evidence: str, form: Literal["yaml", "mermaid"], output: str | None, as_
     undeveloped = [element.name for element in found if element.undeveloped]
     if as_json:
         emit({"schema_version": 1, "form": form, "undeveloped": undeveloped, "text": text})
-    if output is not None and output != "-":
-        write_text(output, text)
-    elif not as_json:
-        write(text)
+    write_result(text, output, as_json=as_json)
     if undeveloped:
         say(f"not supported by this evidence: {', '.join(undeveloped)}")
     return 0

@@ -18,7 +18,9 @@ from tracebridge.version import __version__
 _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark", "msgspec", "zstandard", "stormpy")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExample: what a line of native traces may hold\n  tracebridge schema trace > trace.schema.json"
+)
 @click.argument("name", type=click.Choice(["trace", "broadcast-trace", "evidence"]))
 @common
 def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001

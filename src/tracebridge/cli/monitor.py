@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from tracebridge.cli.console import say
 from tracebridge.cli.options import common, interval_level, parse_constants
 from tracebridge.errors import TracebridgeError, UsageError
+from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Identifier, Outcome, Step
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 _MAX_LINE_BYTES = 16 << 20
 
 
+_Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    run: Identifier
+    run: Identifier | _Number
     step: Step | None = None
     end: Outcome | None = None
-
-
-_decode = msgspec.json.Decoder(_Message).decode
 
 
 @click.command(
@@ -73,8 +74,9 @@ def monitor(
     CHAIN is a chain.json. After each step come the probability of success, the expected number of further steps, and
     for each property of the PROPERTIES file the conditional probability of its path formula given the steps so far, or
     the reward so far plus what is expected, with posterior intervals where the chain is of first order. Also the
-    log-likelihood of the run so far, the share of runs that are as unlikely, and the transitions and steps that the
-    corpus never had.
+    log-likelihood of the run so far, the share of the chain's runs that after as many steps are at most as likely, and
+    the transitions and steps that the corpus never had. A run is named by a text or an integer, which are answered
+    alike.
 
     Properties must be one P of X, U, F, G, W or R with step bounds, or one R of F, C or I=k; the others are left out,
     and standard error says why. A line that cannot be used is answered by one with its number and the error, and the
@@ -123,7 +125,7 @@ class _Runs:
                 continue
             try:
                 self._answer(number, line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TracebridgeError) as error:
+            except (msgspec.MsgspecError, JsonTextError, TracebridgeError) as error:
                 code = 3
                 _write({"line": number, "error": str(error)})
         return code
@@ -131,27 +133,28 @@ class _Runs:
     def _answer(self, number: int, line: bytes) -> None:
         if len(line) > _MAX_LINE_BYTES:
             raise UsageError(f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB")
-        message = _decode(line)
+        message = msgspec.convert(decode_strictly(line), _Message)
+        name = str(message.run)
         if (message.step is None) == (message.end is None):
             raise UsageError("a line has either a step or an end")
-        run = self._open.get(message.run)
+        run = self._open.get(name)
         if run is None:
             if message.end is not None:
-                raise UsageError(f"no run {message.run!r} is open: it had no step yet, has ended, or was dropped")
+                raise UsageError(f"no run {name!r} is open: it had no step yet, has ended, or was dropped")
             if len(self._open) >= self._most:
                 dropped, _ = self._open.popitem(last=False)
                 _write({"line": number, "run": dropped, "dropped": f"more than {self._most} runs are open"})
-            run = self._open[message.run] = self._tables.start()
-        self._open.move_to_end(message.run)
+            run = self._open[name] = self._tables.start()
+        self._open.move_to_end(name)
         try:
             reading = run.step(message.step) if message.step is not None else run.end(message.end or "")
         except TracebridgeError:
             if run.is_new:
-                del self._open[message.run]
+                del self._open[name]
             raise
         if message.end is not None:
-            del self._open[message.run]
-        _write({"line": number, "run": message.run, **reading.to_dict()})
+            del self._open[name]
+        _write({"line": number, "run": name, **reading.to_dict()})
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

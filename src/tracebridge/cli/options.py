@@ -74,6 +74,16 @@ def reading(command: F) -> F:
     )(command)
 
 
+def reading_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `reading` by the names that all take who read trace files; the format and ``skip_bad`` are not of them.
+
+    Raises:
+        UsageError: see `parse_pairs`.
+    """
+    mapping = parse_pairs(options["mapping"], "--map") or None
+    return {"mapping": mapping, "outcomes": options["outcomes"], "endings": options["endings"]}
+
+
 def counting(command: F) -> F:
     """How runs are counted: which state each step belongs to, and what censored runs count as."""
     options = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, write
-from tracebridge.cli.options import common, model_constants, parse_constants, parse_pairs, reading
+from tracebridge.cli.options import common, model_constants, parse_constants, reading, reading_options
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file
@@ -106,7 +106,10 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 @model_constants
 @common
 def labels(source: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
-    """List the labels and reward structures that properties of a model, or of a chain fitted to traces, can use."""
+    """List the labels and reward structures that properties can use.
+
+    SOURCE is a model, or traces that a chain is fitted to.
+    """
     chain = _chain(source, options)
     held = {name: [chain.states[i] for i in chain.label(name).nonzero()[0]] for name in chain.label_names()}
     if as_json:
@@ -129,12 +132,5 @@ def _chain(source: str, options: dict[str, Any]) -> MarkovChain:
             source = spool.name
         if is_model(source) or not (Path(source).exists() or set(source) & set("*?[")):
             return read_model(source, constants=parse_constants(options["constants"])).chain
-        mapping = parse_pairs(options["mapping"], "--map") or None
-        return fit_files(
-            [source],
-            trace_format=options["trace_format"],
-            mapping=mapping,
-            outcomes=options["outcomes"],
-            endings=options["endings"],
-            skip_bad=options["skip_bad"],
-        ).fit.chain
+        read = reading_options(options)
+        return fit_files([source], trace_format=options["trace_format"], skip_bad=options["skip_bad"], **read).fit.chain

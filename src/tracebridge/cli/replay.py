@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,11 @@ _HASH = re.compile("[0-9a-f]{64}")
 _MOST_DIFFERENCES = 50
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: from the counts in the evidence; from the traces, too\n"
+    "  tracebridge replay out/evidence.json\n"
+    "  tracebridge replay out/evidence.json --traces runs/"
+)
 @click.argument("evidence", type=click.Path(), metavar="EVIDENCE")
 @click.option(
     "--traces",
@@ -107,11 +112,13 @@ def _show(found: Replay) -> None:
 def _line(each: Difference) -> str:
     """Where, what is wrong, what was recorded, what was found, and how far that is off."""
     parts = [] if each.message is None else [each.message.splitlines()[0]]
-    if each.recorded is not None or each.found is not None:
+    if each.message is None:
+        parts.append(f"recorded {_shown(each.recorded)}, found {_shown(each.found)}")
+    elif each.recorded is not None:
         parts.append(
             f"recorded {_shown(each.recorded)}" + ("" if each.found is None else f", found {_shown(each.found)}")
         )
-    if each.amount is not None:
+    if each.amount is not None and not isnan(each.amount):
         parts.append(f"{each.amount:+.6g}")
     return f"{each.path}: {'; '.join(parts)}"
 

@@ -36,7 +36,7 @@ def sharding(command: F) -> F:
             "--cluster",
             metavar="tcp://HOST:PORT",
             help="Read the files on the workers of this Dask scheduler, which need the same version of tracebridge and "
-            "the files under the same paths.",
+            "the files under the same paths; it has 8 seconds to answer, and its first worker 30 to come.",
         ),
     ]
     for option in reversed(options):
@@ -49,7 +49,8 @@ def sharded(options: Mapping[str, Any], progress: Callable[[str], None]) -> Iter
     """The keyword arguments of reading for the options of `sharding`, while the cluster is there if one was named.
 
     Raises:
-        UsageError: for both --jobs and --cluster, or a cluster that is not there.
+        UsageError: for both --jobs and --cluster.
+        InputError: for a cluster that is not there.
     """
     address, jobs = options.get("cluster"), options.get("jobs")
     if address is not None and jobs is not None:
@@ -58,7 +59,7 @@ def sharded(options: Mapping[str, Any], progress: Callable[[str], None]) -> Iter
     if address is not None:
         from tracebridge.sharding.cluster import cluster
 
-        used = cluster(address)
+        used = cluster(address, progress)
     with used:
         told = _Told(progress)
         yield {"jobs": jobs, "manifest": options.get("manifest"), "on_progress": told}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 _STYLES = {"holds": "green", "within error": "yellow", "fails": "bold red"}
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExamples: which studies there are; one of them\n"
+    "  tracebridge study --list\n"
+    "  tracebridge study closed-form"
+)
 @click.argument("names", metavar="NAME...|all", nargs=-1)
 @click.option(
     "--replicates",
@@ -32,10 +37,21 @@ _STYLES = {"holds": "green", "within error": "yellow", "fails": "bold red"}
     type=click.IntRange(min=1),
     help="Processes to use; their number does not change the result. [default: one a core]",
 )
+@click.option(
+    "--cluster",
+    metavar="tcp://HOST:PORT",
+    help="Use the workers of this Dask scheduler, which need the same version of tracebridge; the result is the same.",
+)
 @click.option("--list", "only_list", is_flag=True, help="List the studies instead of running any.")
 @common
 def study(
-    names: tuple[str, ...], replicates: int | None, jobs: int | None, only_list: bool, as_json: bool, seed: int
+    names: tuple[str, ...],
+    replicates: int | None,
+    jobs: int | None,
+    cluster: str | None,
+    only_list: bool,
+    as_json: bool,
+    seed: int,
 ) -> int:
     """Re-run studies of the paper, with its figures beside ours, in the order in which they are named.
 
@@ -57,11 +73,13 @@ def study(
         return 0
     if not names:
         raise click.UsageError(f"name a study, or all: {', '.join(STUDIES)}")
+    if cluster is not None and jobs is not None:
+        raise click.UsageError("--jobs is for this machine, a --cluster uses all of its workers: give one of them")
     results = []
     chosen = chosen_studies(names)
     for position, each in enumerate(chosen):
         name = each.name if len(chosen) == 1 else f"{each.name} ({position + 1} of {len(chosen)})"
-        with progress_line() as line:
+        with progress_line() as line, _workers(cluster):
             line(name)
             results.append(
                 run_study(each, replicates=replicates, seed=seed, jobs=jobs or -1, progress=_rate(name, line))
@@ -86,6 +104,15 @@ def study(
     for result, statement in failed:
         say(f"fails: {result.name}: {statement.text}: {_number(statement.measured)}, not {statement.bound}")
     return code
+
+
+def _workers(address: str | None) -> AbstractContextManager[None]:
+    """The workers of a cluster, or those of this machine."""
+    if address is None:
+        return nullcontext()
+    from tracebridge.sharding.cluster import cluster
+
+    return cluster(address)
 
 
 def _rate(name: str, line: Callable[[str], None]) -> Callable[[int, int], None]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
-from tracebridge.cli.options import common, parse_pairs, reading
+from tracebridge.cli.corpus import say_reading
+from tracebridge.cli.options import common, reading, reading_options
 from tracebridge.cli.shards import sharded, sharding
-from tracebridge.traces import OUTCOME_WORDS, known_readers, open_traces, write_traces
+from tracebridge.traces import OUTCOME_WORDS, Outcome, known_readers, open_traces, write_traces
 from tracebridge.traces.problems import ProblemLog, counted
 from tracebridge.traces.readers import plug_ins
 from tracebridge.traces.readers.plug_ins import PlugInReader
@@ -28,7 +29,10 @@ def traces() -> None:
 @traces.command()
 @common
 def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """List the formats, with what each takes as a step, an error and an outcome."""
+    """List the formats, and what each takes as a step.
+
+    Also what is an error, an outcome, and the reason for an end in each.
+    """
     readers = list(known_readers().values())
     words = {word: str(outcome) for word, outcome in OUTCOME_WORDS.items()}
     broken = plug_ins().problems()
@@ -52,7 +56,10 @@ def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
 @traces.command()
 @common
 def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """List what each reason for the end of a run makes of its outcome; --endings FILE changes it."""
+    """List the outcome that each reason for an end means.
+
+    Other verbs take --endings FILE, which changes it.
+    """
     from tracebridge.traces.readers.endings import known_endings
 
     rows = [ending.to_dict() for ending in known_endings()]
@@ -68,14 +75,17 @@ def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
 @sharding
 @common
 def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
-    """Count the runs, outcomes, reasons, lengths, steps, errors and tasks in trace files."""
+    """Count runs, outcomes, lengths, steps and tasks.
+
+    Also the reasons for which runs ended, steps with an error, models, and when runs began.
+    """
     corpus = _counted(paths, options)
     corpus.require_usable(skip_bad=options["skip_bad"])
     found = corpus.tally.summary()
     if as_json:
         emit({**found.to_dict(), **corpus.document()})
         return
-    report_reading(corpus.log)
+    _say_log(corpus.log)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in found.outcomes.items())
     write(f"{counted(found.n_runs, 'run')} ({outcomes}), {counted(found.n_steps, 'step')}")
     length = f"from {found.length_min} to {found.length_max}, median {found.length_median:g}"
@@ -102,10 +112,14 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
 )
 @common
 def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int, **options: Any) -> int:  # noqa: ARG001
-    """List every problem of trace files with file, record and field; exit code 3 if there is one, 5 if no run."""
+    """List every problem of trace files.
+
+    Each has its file, record and field. The exit code is 3 if there is a problem, and 5 if there is no run.
+    """
     corpus = _counted(paths, options, max_problems=max_problems)
     log, n_runs = corpus.log, corpus.tally.n_runs
     problems = log.listing()
+    notes = [*map(str, log.notes), *_steps_like_ends(corpus)]
     if as_json:
         emit(
             {
@@ -125,19 +139,30 @@ def validate(paths: tuple[str, ...], max_problems: int, as_json: bool, seed: int
                     }
                     for problem in problems
                 ],
-                "notes": [str(note) for note in log.notes],
+                "notes": notes,
             }
         )
     else:
         for problem in problems:
             write(str(problem))
-        for note in log.notes:
+        for note in notes:
             say(f"note: {note}")
         if problems:
             write(f"fine: {counted(n_runs, 'run')}; not usable: {counted(log.n_skipped, 'record')}")
         else:
             write(f"{counted(n_runs, 'run')}, all fine" if n_runs else "there is no run")
     return 3 if problems else 0 if n_runs else 5
+
+
+def _steps_like_ends(corpus: ShardedCorpus) -> list[str]:
+    """Steps that are called like an outcome, which may be ends of runs that were recorded as steps."""
+    names = corpus.tally.summary().steps if corpus.tally.n_runs else {}
+    return [
+        f"{counted(names[outcome].n, 'step')} called {outcome.value!r}: chains and properties call it "
+        f"'step_{outcome.value}'; if it says how the run ended, it is no step, and the outcome says it"
+        for outcome in Outcome
+        if outcome in names
+    ]
 
 
 @traces.command()
@@ -157,27 +182,19 @@ def convert(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **opt
     stream = open_traces(
         list(paths),
         format=options["trace_format"],
-        mapping=parse_pairs(options["mapping"], "--map") or None,
-        outcomes=options["outcomes"],
-        endings=options["endings"],
         skip_bad=options["skip_bad"],
+        **reading_options(options),
     )
     n_runs = write_traces(stream, output)
-    report_reading(stream.log)
+    _say_log(stream.log)
     if as_json and output != "-":
         emit({"schema_version": 1, "n_runs": n_runs, "output": output, "n_skipped": stream.log.n_skipped})
     else:
         say(f"wrote {counted(n_runs, 'run')} to {'standard output' if output == '-' else output}")
 
 
-def report_reading(log: ProblemLog) -> None:
-    """Tell on standard error what was skipped and what the reader should know."""
-    for problem in log.listing():
-        say(f"skipped: {problem}")
-    if log.n_skipped:
-        say(f"skipped in all: {counted(log.n_skipped, 'record')}")
-    for note in log.notes:
-        say(f"note: {note}")
+def _say_log(log: ProblemLog) -> None:
+    say_reading(log.listing(), log.n_skipped, log.notes)
 
 
 def _counted(paths: tuple[str, ...], options: dict[str, Any], *, max_problems: int = 100) -> ShardedCorpus:
@@ -187,11 +204,9 @@ def _counted(paths: tuple[str, ...], options: dict[str, Any], *, max_problems: i
     with progress_line() as progress, sharded(options, progress) as places:
         asked = ShardOptions.of(
             format=options["trace_format"],
-            mapping=parse_pairs(options["mapping"], "--map") or None,
-            outcomes=options["outcomes"],
-            endings=options["endings"],
             max_problems=max_problems,
             features=False,
+            **reading_options(options),
         )
         return read_shards(paths, asked, **places)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,7 +18,14 @@ from tracebridge.traces.problems import counted
 if TYPE_CHECKING:
     from tracebridge.watching import Event, Watcher
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _PROPERTY_SUFFIXES = frozenset({".props", ".pctl", ".csl"})
+
+
+def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Callable[[F], F]:
+    kind = click.IntRange(min=least)
+    return click.option(name, type=kind, default=default, show_default=True, metavar="RUNS", help=told)
 
 
 @click.command(
@@ -54,29 +62,13 @@ _PROPERTY_SUFFIXES = frozenset({".props", ".pctl", ".csl"})
     metavar="RUNS",
     help="Least mean number of runs between two false alarms of the drift alarm over recent runs.",
 )
-@click.option(
-    "--every",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Check after so many further runs; without --forget, also not before there are one per cent more.",
+@_number_of_runs(
+    "--every", 100, "Check after so many further runs; without --forget, also not before there are one per cent more."
 )
-@click.option(
-    "--certify-every",
-    type=click.IntRange(min=0),
-    default=1_000,
-    show_default=True,
-    metavar="RUNS",
-    help="Certify after so many further runs, and at the end with --once; 0 for never.",
+@_number_of_runs(
+    "--certify-every", 1_000, "Certify after so many further runs, and at the end with --once; 0 for never.", least=0
 )
-@click.option(
-    "--window",
-    type=click.IntRange(min=1),
-    default=1_000,
-    show_default=True,
-    metavar="RUNS",
-    help="A certificate is about the last runs, so many.",
-)
+@_number_of_runs("--window", 1_000, "A certificate is about the last runs, so many.")
 @click.option("--once", is_flag=True, help="Read what is there, tell what changed, and exit with the worst verdict.")
 @click.option(
     "--state",
@@ -126,9 +118,10 @@ def watch(
 ) -> int:
     """Follow trace files as they grow, and tell which verdicts change and whether runs drift from a baseline.
 
-    Native JSON Lines are read line by line as they are written; files of other formats are read once they are
-    complete. A folder is looked into for new files. Lines that are no run are reported and passed over. With --json
-    each event is one line of JSON; with --once the last line is the state of the stream.
+    Plain native JSON Lines are read line by line as they are written; all other files are read once, when they have
+    stayed the same from one look to the next, and what is added to them later is not read. A folder is looked into for
+    new files. Lines that are no run are reported and passed over. With --json each event is one line of JSON; with
+    --once the last line is the state of the stream.
 
     A drift alarm says that runs changed: other tasks and other behaviour on the same tasks look alike. Its rates are
     those of independent runs of a first-order chain.

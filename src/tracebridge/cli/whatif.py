@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _SHOWN_ROWS = 15
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExample: half of the transitions out of a state go back to another one\n"
+    '  tracebridge whatif chain.json --redirect "search:0.5->plan" --property my.props'
+)
 @click.argument("chain", type=click.Path())
 @click.option(
     "--redirect",

@@ -14,9 +14,10 @@ from tracebridge.closedform.approach import (
     perron_bound,
     spectral_radius,
 )
-from tracebridge.closedform.arithmetic import Arithmetic, ExactArithmetic, FloatArithmetic
+from tracebridge.closedform.arithmetic import Arithmetic
 from tracebridge.closedform.enclosed_solution import solve_enclosed, solve_enclosed_transposed
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.factorization import factorize
 from tracebridge.closedform.firstpassage import (
     absorption_time_cdf,
@@ -29,6 +30,7 @@ from tracebridge.closedform.firstpassage import (
     runs_per_failure,
     steps_per_failure,
 )
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.fundamental import (
     StateValues,
     absorption_probabilities,

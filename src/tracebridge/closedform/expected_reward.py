@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.chain.graph import reaching, recurrent_classes
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.bounds import problem_at
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.errors import PropertyError

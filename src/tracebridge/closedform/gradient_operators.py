@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.chain.graph import reaching, recurrent_classes
-from tracebridge.closedform.arithmetic import FloatArithmetic
 from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
 from tracebridge.closedform.budget import budgets, step_budget
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.closedform.expected_reward import reward_structure
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.gradient_budgets import unfold
 from tracebridge.closedform.gradient_tape import Edges, GradientTape, Traced
 from tracebridge.closedform.reward_bounded import collecting_recursion, until_recursion

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.closedform.arithmetic import Arithmetic
     from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
     from tracebridge.closedform.until import Holds

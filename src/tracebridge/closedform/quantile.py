@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.closedform.arithmetic import ExactArithmetic, FloatArithmetic
 from tracebridge.closedform.bounded_value import BoundedCollection, BoundedProbability
 from tracebridge.closedform.bounds import problem_at
 from tracebridge.closedform.budget import MAX_LEVELS, Budget, reward_units, step_budget
 from tracebridge.closedform.crossing import BoundSearch, Crossing, decided
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.expected_reward import reward_structure
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.quantile_bound import QuantileBound
 from tracebridge.closedform.reward_bounded import Unfolding
 from tracebridge.closedform.step_doubling import MAX_STATES, crossing_counts

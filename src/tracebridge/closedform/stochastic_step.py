@@ -1,4 +1,4 @@
-"""One step of a chain applied to enclosed numbers, in doubles."""
+"""One step of a chain applied to enclosed numbers, in doubles, and the rows that it takes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.closedform import directed
+from tracebridge.closedform.accurate_product import AccurateProduct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,3 +60,15 @@ class StochasticStep:
             lower = directed.add_down(lower, self._gain.lower)
             upper = directed.add_up(upper, self._gain.upper)
         return np.stack([np.clip(value, lower, upper), lower, upper], axis=1)
+
+
+def distributions(rows: csr_array, *, rounded: bool) -> csr_array:
+    """Rows in doubles that denote distributions; an entry is off by two roundings at most.
+
+    Args:
+        rows: CSR. rounded: they are roundings of rationals; else each row stands for its quotient by its exact sum.
+    """
+    if rounded:
+        return rows
+    sums = AccurateProduct(rows).row_sums().high
+    return csr_array((rows.data / np.repeat(sums, np.diff(rows.indptr)), rows.indices, rows.indptr), shape=rows.shape)

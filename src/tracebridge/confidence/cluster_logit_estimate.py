@@ -54,23 +54,37 @@ def _maximum_likelihood(X: Floats, y: Floats, cluster: Codes) -> tuple[Floats, F
     """Estimates and their covariance; None where the likelihood has no maximum within reach."""
     from statsmodels.discrete.discrete_model import Logit
 
+    spread = X.std(axis=0)
+
+    def is_within_reach(beta: Floats) -> bool:
+        return float(np.abs(beta * spread).max()) < LARGEST_COEFFICIENT
+
+    def stop_beyond(beta: Floats) -> None:
+        """Newton's steps grow a separated coefficient by about one each; there is nothing behind the largest."""
+        if not is_within_reach(beta):
+            raise _SeparatedError
+
     with warnings.catch_warnings():
         # Whether it converged is read from the result; statsmodels says it in warnings too, several to a fit.
         warnings.simplefilter("ignore")
         try:
             result = Logit(y, X).fit(
-                disp=0, maxiter=_ITERATIONS, cov_type="cluster", cov_kwds={"groups": cluster}, warn_convergence=False
+                disp=0,
+                maxiter=_ITERATIONS,
+                cov_type="cluster",
+                cov_kwds={"groups": cluster},
+                warn_convergence=False,
+                callback=stop_beyond,
             )
-        except np.linalg.LinAlgError:  # the information is singular: the fitted probabilities are all 0 or 1
+        except (np.linalg.LinAlgError, _SeparatedError):  # all fitted probabilities are 0 or 1, or some are
             return None
         beta, covariance = np.asarray(result.params), np.asarray(result.cov_params())
-    spread = X.std(axis=0)
-    sound = (
-        result.mle_retvals["converged"]
-        and bool(np.isfinite(covariance).all())
-        and float(np.abs(beta * spread).max()) < LARGEST_COEFFICIENT
-    )
+    sound = result.mle_retvals["converged"] and bool(np.isfinite(covariance).all()) and is_within_reach(beta)
     return (beta, covariance) if sound else None
+
+
+class _SeparatedError(Exception):
+    """The likelihood has no maximum within reach."""
 
 
 def _firth(X: Floats, y: Floats, cluster: Codes) -> tuple[Floats, Floats]:

@@ -129,7 +129,7 @@ class _Reading:
                         self._take(trace, has_scale=name in ("broadcast", "agentverse"))
                 finally:
                     n_records = len(self._stated) - n_before
-                    self.files.append(TraceFile(path=label, format=name, sha256=file.sha256(), n_records=n_records))
+                    self.files.append(_on_record(file, name, n_records))
         except TraceError as error:
             self._log.refuse(error.problems)
 
@@ -152,7 +152,7 @@ class _Reading:
             try:
                 with InputFile(path, label) as file:
                     n_labels = labels.read(file, self._log)
-                    self.files.append(TraceFile(path=label, format="labels", sha256=file.sha256(), n_records=n_labels))
+                    self.files.append(_on_record(file, "labels", n_labels))
             except TraceError as error:
                 self._log.refuse(error.problems)
         return labels.attach(traces, self._log)
@@ -214,3 +214,8 @@ def _format_of(file: InputFile) -> str:
 
 def _listed(paths: Paths) -> list[str | Path]:
     return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+
+
+def _on_record(file: InputFile, name: str, n_records: int) -> TraceFile:
+    sha256 = file.sha256()
+    return TraceFile(path=file.label, format=name, sha256=sha256, n_bytes=file.n_bytes, n_records=n_records)

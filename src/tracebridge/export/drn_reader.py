@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.document import parse_document
 from tracebridge.chain.markov import MarkovChain
 from tracebridge.errors import ModelError
 from tracebridge.export.drn import MARKER, RECORD
 from tracebridge.export.file_numbers import NumberColumn, reward_structure, reward_vector, transition_matrix
 from tracebridge.export.name_record import checked_record, file_states, one_start, restore_names
 from tracebridge.export.whole_file import LineFile, shown
+from tracebridge.traces.text_document import parse_document
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import RewardStructure
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.export.name_record import NameRecord
 
 _MAX_LABEL_ENTRIES = 10**9  # truth values of all labels; a short file could ask for far more

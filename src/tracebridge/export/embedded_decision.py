@@ -10,8 +10,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracebridge.chain.decision_document import decision_from_dict, decision_to_dict
-from tracebridge.chain.document import document_text, parse_document
+from tracebridge.chain.document import document_text
 from tracebridge.errors import Location, ModelError
+from tracebridge.traces.text_document import parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.reward_structure import RewardStructure
 
 Dialect = Literal["prism", "storm"]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from tracebridge.chain.markov import RewardStructure
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.export.file_numbers import NumberColumn, Numbers
 
 _NAME = re.compile(rb'# Reward structure "([A-Za-z0-9_]+)"')

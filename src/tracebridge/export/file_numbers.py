@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from scipy.sparse import csr_array
 
-from tracebridge.chain.markov import ROW_SUM_TOLERANCE, RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.transition_rows import ROW_SUM_TOLERANCE
 from tracebridge.errors import UsageError
 from tracebridge.export.prism_text import MAX_INTEGER_BITS
 from tracebridge.export.whole_file import shown

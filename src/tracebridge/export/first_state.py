@@ -26,61 +26,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, get_args
 
 from tracebridge.errors import UnsupportedError
-from tracebridge.pctl.ast import (
-    Binary,
-    Call,
-    Coalition,
-    Conditional,
-    CumulativeReward,
-    Eventually,
-    Filter,
-    Formula,
-    Globally,
-    Identifier,
-    InstantaneousReward,
-    Label,
-    LongRunReward,
-    Multi,
-    Next,
-    Number,
-    OnePerStep,
-    Operator,
-    PathBinary,
-    PathFormula,
-    PathNot,
-    PathReward,
-    Probability,
-    Quantified,
-    Quantile,
-    ReachReward,
-    Release,
-    Reward,
-    RewardPath,
-    SteadyState,
-    StepBound,
-    Threshold,
-    Truth,
-    Unary,
-    Until,
-    WeakUntil,
-    children,
-    is_pctl,
-    state_operand,
-    walk,
-)
+from tracebridge.pctl import ast
 from tracebridge.pctl.rewrite import rewrite
 from tracebridge.pctl.trampoline import Recursion, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from tracebridge.pctl.ast import Node
 
-_ONE = Number(Fraction(1), integer=True)
-_ASKING = (*get_args(Operator), Filter)
+_ONE = ast.Number(Fraction(1), integer=True)
+_ASKING = (*get_args(ast.Operator), ast.Filter)
 
 
-def from_first_state(formula: Formula, start: Label, variables: Collection[str] = ()) -> Formula:
+def from_first_state(formula: ast.Formula, start: ast.Label, variables: Collection[str] = ()) -> ast.Formula:
     """The formula whose value in the added first state is the mean of the formula's values where runs start.
 
     Args:
@@ -91,10 +49,10 @@ def from_first_state(formula: Formula, start: Label, variables: Collection[str] 
         UnsupportedError: no formula says it; with the reason.
     """
 
-    def without_added_state(node: Formula) -> Formula:
-        if not isinstance(node, Filter):
+    def without_added_state(node: ast.Formula) -> ast.Formula:
+        if not isinstance(node, ast.Filter):
             return node
-        return replace(node, states=_guarded(Unary("!", start), node.states or Truth(True)))
+        return replace(node, states=_guarded(ast.Unary("!", start), node.states or ast.Truth(True)))
 
     guarded = rewrite(formula, without_added_state)
     return run(_Shift(guarded, start, variables).formula(guarded))
@@ -103,184 +61,186 @@ def from_first_state(formula: Formula, start: Label, variables: Collection[str] 
 class _Shift:
     """The formula one step later, from the top down to the operators."""
 
-    def __init__(self, formula: Formula, start: Label, variables: Collection[str]) -> None:
+    def __init__(self, formula: ast.Formula, start: ast.Label, variables: Collection[str]) -> None:
         self._start = start
         self._variables = variables
         self._asking: set[int] = set()  # the nodes that have an operator or a filter at or below them
         self._local: set[int] = (
             set()
         )  # the nodes that have a label or a variable, which is different from state to state
-        for node in reversed(list(walk(formula))):
+        for node in reversed(list(ast.walk(formula))):
             for found, is_one in ((self._asking, isinstance(node, _ASKING)), (self._local, self._is_local(node))):
-                if is_one or any(id(child) in found for child in children(node)):
+                if is_one or any(id(child) in found for child in ast.children(node)):
                     found.add(id(node))
 
-    def _is_local(self, node: Node) -> bool:
-        return isinstance(node, Label) or (isinstance(node, Identifier) and node.name in self._variables)
+    def _is_local(self, node: ast.Node) -> bool:
+        return isinstance(node, ast.Label) or (isinstance(node, ast.Identifier) and node.name in self._variables)
 
-    def formula(self, formula: Formula) -> Recursion[Formula]:
+    def formula(self, formula: ast.Formula) -> Recursion[ast.Formula]:
         if isinstance(formula, _ASKING):
             return (yield self._asked(formula))  # type: ignore[no-any-return]
         if id(formula) not in self._asking and run(_is_condition(formula)):
             return _in_all_first_states(formula) if id(formula) in self._local else formula
         match formula:
-            case Unary():
+            case ast.Unary():
                 return replace(formula, operand=(yield self.formula(formula.operand)))
-            case Binary():
+            case ast.Binary():
                 left = yield self.formula(formula.left)
                 return replace(formula, left=left, right=(yield self.formula(formula.right)))
-            case Conditional():
+            case ast.Conditional():
                 test, then = (yield self.formula(formula.test)), (yield self.formula(formula.then))
                 return replace(formula, test=test, then=then, otherwise=(yield self.formula(formula.otherwise)))
-            case Call():
+            case ast.Call():
                 arguments = []
                 for argument in formula.arguments:
                     arguments.append((yield self.formula(argument)))
                 return replace(formula, arguments=tuple(arguments))
-            case Identifier() if self._is_local(formula):
+            case ast.Identifier() if self._is_local(formula):
                 raise UnsupportedError(f"the variable {formula.name} has a value of its own in the added state")
             case _:
                 return formula
 
     # ------------------------------------------------------------ operators and filters
 
-    def _asked(self, node: Operator | Filter) -> Recursion[Formula]:
+    def _asked(self, node: ast.Operator | ast.Filter) -> Recursion[ast.Formula]:
         match node:
-            case Probability():
+            case ast.Probability():
                 _refuse_condition(node)
                 return replace(node, path=(yield self._path(node.path)))
-            case Reward():
+            case ast.Reward():
                 return (yield self._reward(node))  # type: ignore[no-any-return]
-            case SteadyState():
+            case ast.SteadyState():
                 return node
-            case Quantified() | Filter(kind="argmin" | "argmax"):
+            case ast.Quantified() | ast.Filter(kind="argmin" | "argmax"):
                 return _in_all_first_states(node)
-            case Filter(kind="print" | "printall" | "values"):
+            case ast.Filter(kind="print" | "printall" | "values"):
                 raise UnsupportedError(f"filter {node.kind} has a value of its own in the added state")
-            case Filter():
+            case ast.Filter():
                 return node
-            case Quantile():
+            case ast.Quantile():
                 _refuse_variable_steps(node)
                 return replace(node, operator=(yield self._unwrapped(node.operator, "a quantile")))
-            case Multi():
+            case ast.Multi():
                 objectives = []
                 for objective in node.objectives:
                     objectives.append((yield self._unwrapped(objective, node.kind)))
                 return replace(node, objectives=tuple(objectives))
-            case Coalition():
+            case ast.Coalition():
                 return replace(node, operator=(yield self._unwrapped(node.operator, "a coalition")))
 
-    def _unwrapped(self, formula: Formula, around: str) -> Recursion[Formula]:
+    def _unwrapped(self, formula: ast.Formula, around: str) -> Recursion[ast.Formula]:
         """An operator that stays one, as nothing else can stand where it does."""
-        shifted: Formula = yield self.formula(formula)
+        shifted: ast.Formula = yield self.formula(formula)
         if type(shifted) is not type(formula):
             raise UnsupportedError(f"inside {around} nothing can undo that the added state counts")
         return shifted
 
     # ------------------------------------------------------------ paths
 
-    def _path(self, path: PathFormula, *, alone: bool = True) -> Recursion[PathFormula]:
+    def _path(self, path: ast.PathFormula, *, alone: bool = True) -> Recursion[ast.PathFormula]:
         """The path formula of w', where it is one operator or a negation of one ``alone``, or a part of others."""
-        if is_pctl(path):
+        if ast.is_pctl(path):
             return self._single(path, alone=alone)
         match path:
-            case PathNot():
+            case ast.PathNot():
                 return replace(path, operand=(yield self._path(path.operand, alone=alone)))
-            case PathBinary():
+            case ast.PathBinary():
                 left, right = (yield self._side(path.left)), (yield self._side(path.right))
                 return replace(path, left=left, right=right)
             case _:
-                return Next(path)
+                return ast.Next(path)
 
-    def _side(self, part: Formula | PathFormula) -> Recursion[Formula | PathFormula]:
-        if not isinstance(part, Formula):
+    def _side(self, part: ast.Formula | ast.PathFormula) -> Recursion[ast.Formula | ast.PathFormula]:
+        if not isinstance(part, ast.Formula):
             return (yield self._path(part, alone=False))  # type: ignore[no-any-return]
-        return part if isinstance(part, Truth) else Next(part)
+        return part if isinstance(part, ast.Truth) else ast.Next(part)
 
-    def _single(self, path: PathFormula, *, alone: bool) -> PathFormula:
+    def _single(self, path: ast.PathFormula, *, alone: bool) -> ast.PathFormula:
         """One temporal operator over conditions."""
         match path:
-            case Next() if alone:
-                two = Number(Fraction(2), integer=True)
-                return Eventually(path.operand, StepBound(lower=two, upper=two, exact=True), span=path.span)
-            case Next():
-                return Next(path)
-            case Eventually() | Globally():
-                operand = state_operand(path.operand)
+            case ast.Next() if alone:
+                two = ast.Number(Fraction(2), integer=True)
+                return ast.Eventually(path.operand, ast.StepBound(lower=two, upper=two, exact=True), span=path.span)
+            case ast.Next():
+                return ast.Next(path)
+            case ast.Eventually() | ast.Globally():
+                operand = ast.state_operand(path.operand)
                 if not _skips_time_zero(path.bound):
-                    operand = self._false(operand) if isinstance(path, Eventually) else self._true(operand)
+                    operand = self._false(operand) if isinstance(path, ast.Eventually) else self._true(operand)
                 return replace(path, operand=operand, bound=_later(path.bound))
-            case Until() | WeakUntil() | Release():
-                left, right = state_operand(path.left), state_operand(path.right)
+            case ast.Until() | ast.WeakUntil() | ast.Release():
+                left, right = ast.state_operand(path.left), ast.state_operand(path.right)
                 match path:
-                    case Until():
+                    case ast.Until():
                         right = right if _skips_time_zero(path.bound) else self._false(right)
                         left = self._true(left)
-                    case WeakUntil():
+                    case ast.WeakUntil():
                         left, right = self._true(left), self._false(right)
-                    case Release():
+                    case ast.Release():
                         left, right = self._false(left), self._true(right)
                 return replace(path, left=left, right=right, bound=_later(path.bound))
             case _:
                 raise AssertionError(path)
 
-    def _false(self, operand: Formula) -> Formula:
+    def _false(self, operand: ast.Formula) -> ast.Formula:
         """What the operand says, but false in the added state."""
-        return _guarded(Unary("!", self._start), operand)
+        return _guarded(ast.Unary("!", self._start), operand)
 
-    def _true(self, operand: Formula) -> Formula:
+    def _true(self, operand: ast.Formula) -> ast.Formula:
         """What the operand says, but true in the added state."""
-        return operand if run(_at_added_state(operand)) is True else Binary("|", self._start, operand)
+        return operand if run(_at_added_state(operand)) is True else ast.Binary("|", self._start, operand)
 
     # ------------------------------------------------------------ rewards
 
-    def _reward(self, operator: Reward) -> Recursion[Formula]:
+    def _reward(self, operator: ast.Reward) -> Recursion[ast.Formula]:
         """The operator, whose value v may have become ``earned + factor * v``, and what undoes that."""
         _refuse_condition(operator)
         path = operator.path
-        shifted: Reward = replace(operator, path=(yield self._reward_path(path)))
-        earns = isinstance(operator.structure, OnePerStep) and not isinstance(path, InstantaneousReward | LongRunReward)
-        factor = path.discount if isinstance(path, CumulativeReward) else None
+        shifted: ast.Reward = replace(operator, path=(yield self._reward_path(path)))
+        earns = isinstance(operator.structure, ast.OnePerStep) and not isinstance(
+            path, ast.InstantaneousReward | ast.LongRunReward
+        )
+        factor = path.discount if isinstance(path, ast.CumulativeReward) else None
         if not earns and factor is None:
             return shifted
-        if isinstance(factor, Number) and factor.value == 0:
+        if isinstance(factor, ast.Number) and factor.value == 0:
             raise UnsupportedError("with the discount 0 only the first step counts, which is that of the added state")
         if operator.threshold is None:
-            value = Binary("-", shifted, _ONE) if earns else shifted
-            return value if factor is None else Binary("/", value, factor)
+            value = ast.Binary("-", shifted, _ONE) if earns else shifted
+            return value if factor is None else ast.Binary("/", value, factor)
         least = operator.threshold.value if factor is None else _times(operator.threshold.value, factor)
         return replace(shifted, threshold=replace(operator.threshold, value=_plus_one(least) if earns else least))
 
-    def _reward_path(self, path: RewardPath) -> Recursion[RewardPath]:
+    def _reward_path(self, path: ast.RewardPath) -> Recursion[ast.RewardPath]:
         match path:
-            case ReachReward():
+            case ast.ReachReward():
                 return replace(path, operand=self._false(path.operand))
-            case PathReward():
+            case ast.PathReward():
                 return replace(path, path=(yield self._path(path.path, alone=False)))
-            case CumulativeReward(bound=bound) if bound is not None:
+            case ast.CumulativeReward(bound=bound) if bound is not None:
                 return replace(path, bound=_plus_one(bound))
-            case InstantaneousReward():
+            case ast.InstantaneousReward():
                 return replace(path, time=_plus_one(path.time))
-            case CumulativeReward() | LongRunReward():
+            case ast.CumulativeReward() | ast.LongRunReward():
                 return path
 
 
-def _in_all_first_states(condition: Formula) -> Formula:
-    return Probability(Next(condition), threshold=Threshold(">=", _ONE), span=condition.span)
+def _in_all_first_states(condition: ast.Formula) -> ast.Formula:
+    return ast.Probability(ast.Next(condition), threshold=ast.Threshold(">=", _ONE), span=condition.span)
 
 
-def _refuse_condition(operator: Probability | Reward) -> None:
+def _refuse_condition(operator: ast.Probability | ast.Reward) -> None:
     if operator.condition is not None:
         raise UnsupportedError(
             "the mean over the first states of what holds under a condition is not what holds of all"
         )
 
 
-def _refuse_variable_steps(node: Quantile) -> None:
+def _refuse_variable_steps(node: ast.Quantile) -> None:
     names = {variable.name for variable in node.variables}
-    for part in walk(node.operator):
+    for part in ast.walk(node.operator):
         bound = getattr(part, "bound", None)
-        ends = (bound.lower, bound.upper) if isinstance(bound, StepBound) else (bound, getattr(part, "time", None))
+        ends = (bound.lower, bound.upper) if isinstance(bound, ast.StepBound) else (bound, getattr(part, "time", None))
         if any(end is not None and _mentions(end, names) for end in ends):
             raise UnsupportedError("a quantile of steps counts from the added state, which is one more")
 
@@ -288,68 +248,68 @@ def _refuse_variable_steps(node: Quantile) -> None:
 # ---------------------------------------------------------------- one step later
 
 
-def _later(bound: StepBound | None) -> StepBound | None:
+def _later(bound: ast.StepBound | None) -> ast.StepBound | None:
     """The bound one step later."""
     if bound is None:
         return None
     return replace(bound, lower=bound.lower and _plus_one(bound.lower), upper=bound.upper and _plus_one(bound.upper))
 
 
-def _skips_time_zero(bound: StepBound | None) -> bool:
+def _skips_time_zero(bound: ast.StepBound | None) -> bool:
     """Whether the bound, one step later, leaves time 0 out."""
     return bound is not None and bound.lower is not None
 
 
-def _plus_one(step: Formula) -> Formula:
-    if isinstance(step, Number):
+def _plus_one(step: ast.Formula) -> ast.Formula:
+    if isinstance(step, ast.Number):
         return replace(step, value=step.value + 1)
-    return Binary("+", step, _ONE)
+    return ast.Binary("+", step, _ONE)
 
 
-def _times(left: Formula, right: Formula) -> Formula:
-    if isinstance(left, Number) and isinstance(right, Number):
-        return Number(left.value * right.value, integer=False, span=left.span)
-    return Binary("*", left, right)
+def _times(left: ast.Formula, right: ast.Formula) -> ast.Formula:
+    if isinstance(left, ast.Number) and isinstance(right, ast.Number):
+        return ast.Number(left.value * right.value, integer=False, span=left.span)
+    return ast.Binary("*", left, right)
 
 
-def _mentions(node: Node, names: set[str]) -> bool:
-    return any(isinstance(part, Identifier) and part.name in names for part in walk(node))
+def _mentions(node: ast.Node, names: set[str]) -> bool:
+    return any(isinstance(part, ast.Identifier) and part.name in names for part in ast.walk(node))
 
 
 # ---------------------------------------------------------------- conditions
 
 
-def _is_condition(formula: Formula) -> Recursion[bool]:
+def _is_condition(formula: ast.Formula) -> Recursion[bool]:
     """Whether a formula without operators is a truth value."""
     match formula:
-        case Truth() | Label() | Unary(operator="!"):
+        case ast.Truth() | ast.Label() | ast.Unary(operator="!"):
             return True
-        case Binary():
+        case ast.Binary():
             return formula.operator not in {"+", "-", "*", "/"}
-        case Conditional():
+        case ast.Conditional():
             return (yield _is_condition(formula.then)) is True
         case _:
             return False
 
 
-def _guarded(guard: Formula, operand: Formula) -> Formula:
+def _guarded(guard: ast.Formula, operand: ast.Formula) -> ast.Formula:
     """The operand and the guard, which is false in the added state; without it where the operand is false there."""
-    if operand == Truth(True):
+    if operand == ast.Truth(True):
         return guard
-    return operand if run(_at_added_state(operand)) is False else Binary("&", guard, operand)
+    return operand if run(_at_added_state(operand)) is False else ast.Binary("&", guard, operand)
 
 
-def _at_added_state(formula: Formula) -> Recursion[bool | None]:
+def _at_added_state(formula: ast.Formula) -> Recursion[bool | None]:
     """The truth of a formula in the added state, where all labels of the chain are false; None if it is not plain."""
     match formula:
-        case Truth():
+        case ast.Truth():
             return formula.value
-        case Label():
+        case ast.Label():
             return False
-        case Unary(operator="!"):
+        case ast.Unary(operator="!"):
             inner = yield _at_added_state(formula.operand)
             return None if inner is None else not inner
-        case Binary(operator="&" | "|" | "=>"):
+        case ast.Binary(operator="&" | "|" | "=>"):
             left, right = (yield _at_added_state(formula.left)), (yield _at_added_state(formula.right))
             if formula.operator == "=>":
                 left = None if left is None else not left

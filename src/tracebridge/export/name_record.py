@@ -16,8 +16,9 @@ import msgspec
 import numpy as np
 
 from tracebridge.chain.document import checked_document
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import Location, ModelError, Problem
 from tracebridge.export.file_numbers import ratio_text
 from tracebridge.export.names import identifier_of

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tracebridge.chain.decision import DecisionProcess
-    from tracebridge.chain.markov import RewardStructure
+    from tracebridge.chain.reward_structure import RewardStructure
 
 #: What the first line of a file of ours begins with.
 MARKER = "//= tracebridge mdp"
@@ -83,11 +83,15 @@ def read_own_decision(text: str, *, path: str | None = None) -> DecisionProcess:
 # ---------------------------------------------------------------- parts
 
 
-def _lines(process: DecisionProcess) -> Iterator[str]:
-    yield from (*_head(process), "mdp", "", *_module(process), "", *_labels(process))
+def model_lines(process: DecisionProcess) -> Iterator[str]:
+    """The lines of the model alone, as tools read it: without the copy that `read_own_decision` restores it from."""
+    yield from ("mdp", "", *_module(process), "", *_labels(process))
     for name, structure in process.rewards.items():
         yield from ("", *_rewards(process, name, structure))
-    yield from ("", *embedded_lines(process))
+
+
+def _lines(process: DecisionProcess) -> Iterator[str]:
+    yield from (*_head(process), *model_lines(process), "", *embedded_lines(process))
 
 
 def _head(process: DecisionProcess) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar
 
-from tracebridge.chain.markov import IMPLICIT_LABELS
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.errors import Location, Problem
 from tracebridge.export.prism import command_line
 from tracebridge.export.prism_numbers import (

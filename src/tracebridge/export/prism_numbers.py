@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import fsum, isfinite, lcm
 from typing import NoReturn
 
-from tracebridge.chain.markov import ROW_SUM_TOLERANCE
+from tracebridge.chain.transition_rows import ROW_SUM_TOLERANCE
 from tracebridge.export.prism_text import MARKER, MAX_INTEGER_BITS, double_text, fraction_text
 
 #: What to do about a file that was edited by hand.

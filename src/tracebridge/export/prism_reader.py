@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import ModelError, Problem
 from tracebridge.export.prism import format_prism
 from tracebridge.export.prism_lines import PrismLines, RewardItems

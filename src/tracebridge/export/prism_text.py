@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import RewardStructure
     from tracebridge.chain.rational import RationalVector
+    from tracebridge.chain.reward_structure import RewardStructure
 
 #: Integers of more bits are not written: Python turns no much longer ones into decimals.
 MAX_INTEGER_BITS = 14_000

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.chain.expanded.naming import GROUP, PHASE, PREVIOUS, STAY, STEP, TASK_CLASS
-from tracebridge.chain.markov import RewardStructure
 from tracebridge.chain.rational import RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.export.prism_text import (
     MARKER,
     VARIABLES_VERSION,

@@ -16,8 +16,10 @@ from tracebridge.chain.expanded.naming import (
     VARIABLES,
     expanded_names,
 )
-from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.errors import ModelError
 from tracebridge.export.prism_numbers import RejectedLineError, read_distribution
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.markov import IMPLICIT_LABELS
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.errors import Location, ModelError
 from tracebridge.export.prism_reader import is_own_prism, read_own_prism
 from tracebridge.export.single_start import single_start
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
     from tracebridge.chain.rational import RationalVector
+    from tracebridge.chain.reward_structure import RewardStructure
 
 #: Turning one fraction or decimal into a double by different routes may differ by a few units in the last place.
 DOUBLE_TOLERANCE = 1e-14

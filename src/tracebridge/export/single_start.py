@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.export.names import identifier_of, unused_identifier
 from tracebridge.export.variable_layout import variable_layout
 

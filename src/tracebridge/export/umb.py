@@ -1,10 +1,10 @@
-"""Chains as archives of the unified Markov binary format (UMB), which Storm and PRISM read.
+"""Chains and decision processes as archives of the unified Markov binary format (UMB), which Storm and PRISM read.
 
-The archive says the chain as every exported file does: labels and reward structures go by their identifiers
+The archive says the model as every exported file does: labels, reward structures and actions go by their identifiers
 (`tracebridge.export.names`), and a spread initial distribution becomes one added first state, the last in number.
-Action rewards are written as equal rewards of all branches of a state, the form that both tools read in a chain without
-choices. What UMB has no place for is kept beside (`tracebridge.export.umb_index`), so that
-`tracebridge.export.umb_reader` gives back the very chain.
+Action rewards of a process are those of its choices; those of a chain are written as equal rewards of all branches of a
+state, the form that both tools read in a chain without choices. What UMB has no place for is kept beside
+(`tracebridge.export.umb_index`), so that `tracebridge.export.umb_reader` gives back the very model.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.document import fraction_text
 from tracebridge.chain.rational import RationalVector
 from tracebridge.errors import InputError, Location, UsageError
 from tracebridge.export.names import identifier_of
 from tracebridge.export.prism_text import MAX_INTEGER_BITS
 from tracebridge.export.single_start import added_state, single_start
+from tracebridge.export.umb_actions import action_members
 from tracebridge.export.umb_archive import INDEX, write_archive
 from tracebridge.export.umb_arrays import (
     Quotients,
@@ -33,6 +35,7 @@ from tracebridge.export.umb_arrays import (
 )
 from tracebridge.export.umb_index import (
     BRANCHES,
+    CHOICES,
     FORMAT_VERSION,
     IDENTIFIERS,
     INITIAL,
@@ -64,7 +67,8 @@ from tracebridge.version import __version__
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.export.umb_archive import Compression
     from tracebridge.export.umb_index import Entities
 
@@ -75,8 +79,10 @@ _VARIABLE_TYPES = {"i": Type("int", 64), "b": Type("bool", 8), "f": Type("double
 _RECORD_TYPES = {"i": "<i8", "b": "u1", "f": "<f8"}
 
 
-def write_umb(chain: MarkovChain, path: str | Path, *, compression: Compression | None = None) -> None:
-    """Write a chain as a UMB archive; the file appears whole or not at all, and the same chain gives the same bytes.
+def write_umb(
+    model: MarkovChain | DecisionProcess, path: str | Path, *, compression: Compression | None = None
+) -> None:
+    """Write a model as a UMB archive; the file appears whole or not at all, and the same model gives the same bytes.
 
     Args:
         compression: of the archive as a whole; plain archives are the fastest, and the largest.
@@ -85,7 +91,7 @@ def write_umb(chain: MarkovChain, path: str | Path, *, compression: Compression 
         UsageError: more states, or labels and rewards, than are read back, or a constant of too many digits.
         InputError: the place cannot be written to.
     """
-    members = umb_members(chain)
+    members = umb_members(model)
     try:
         with replacing(path) as file:
             write_archive(file, members.items(), compression)
@@ -93,20 +99,23 @@ def write_umb(chain: MarkovChain, path: str | Path, *, compression: Compression 
         raise InputError(f"cannot be written: {error.strerror}", location=Location(path=str(path))) from error
 
 
-def umb_members(chain: MarkovChain) -> dict[str, bytes]:
+def umb_members(model: MarkovChain | DecisionProcess) -> dict[str, bytes]:
     """The members of the archive by name, the index first. Raises UsageError as `write_umb` does."""
-    if chain.n_states >= MAX_STATES:
-        raise UsageError(f"{chain.n_states} states are more than the {MAX_STATES} that are read back")
-    return _Members(chain).written()
+    if model.n_states >= MAX_STATES:
+        raise UsageError(f"{model.n_states} states are more than the {MAX_STATES} that are read back")
+    return _Members(model).written()
 
 
 class _Members:
     """The arrays of an archive, and its index as they are added."""
 
-    def __init__(self, chain: MarkovChain) -> None:
-        self._chain = chain
-        self._added = added_state(chain)
-        self._n = chain.n_states + (self._added is not None)
+    def __init__(self, model: MarkovChain | DecisionProcess) -> None:
+        self._model = model
+        self._process = model if isinstance(model, DecisionProcess) else None
+        self._frame = model.frame if isinstance(model, DecisionProcess) else model  # all but the transitions
+        self._added = added_state(self._frame)
+        self._n = model.n_states + (self._added is not None)
+        self._choice_actions = 0
         self._members: dict[str, bytes] = {INDEX: b""}
         self._annotations: dict[str, dict[str, Annotation]] = {}
         self._double_rewards: dict[str, list[Any]] = {}
@@ -115,8 +124,9 @@ class _Members:
 
     def written(self) -> dict[str, bytes]:
         probabilities = self._add_transitions()
+        self._add_choices()
         self._add_labels()
-        for i, (name, structure) in enumerate(self._chain.rewards.items()):
+        for i, (name, structure) in enumerate(self._model.rewards.items()):
             self._add_reward(f"reward-{i}", name, structure)
         self._add_initial()
         self._add_names()
@@ -126,7 +136,7 @@ class _Members:
 
     def _index(self, probabilities: Type) -> bytes:
         constants: dict[str, str | bool] = {}
-        for name, value in self._chain.constants.items():
+        for name, value in self._model.constants.items():
             if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_INTEGER_BITS:
                 raise UsageError(f"constant {name!r} has more than {MAX_INTEGER_BITS} bits")
             constants[name] = value if isinstance(value, bool) else fraction_text(value)
@@ -135,11 +145,11 @@ class _Members:
             format_revision=0,
             transition_system=TransitionSystem(
                 time="discrete",
-                players=0,
+                players=0 if self._process is None else 1,
                 states=self._n,
                 initial_states=1,
-                choices=self._n,
-                choice_actions=0,
+                choices=len(self._members[BRANCHES]) // 8 - 1,
+                choice_actions=self._choice_actions,
                 branches=len(self._members[TARGETS]) // 8,
                 branch_actions=0,
                 observations=0,
@@ -161,17 +171,17 @@ class _Members:
         )
         data = msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n"
         if len(data) > MAX_INDEX_BYTES:
-            raise UsageError(f"the index of this chain takes {len(data)} bytes, and {MAX_INDEX_BYTES} are read back")
+            raise UsageError(f"the index of this model takes {len(data)} bytes, and {MAX_INDEX_BYTES} are read back")
         return data
 
     # ------------------------------------------------------------ transitions and starts
 
     def _add_transitions(self) -> Type:
-        chain, exact = self._chain, self._chain.rationals
-        matrix = chain.transitions if exact is None else exact
+        chain, exact = self._frame, self._model.rationals
+        matrix = self._model.transitions if exact is None else exact
         indptr, targets = np.asarray(matrix.indptr), np.asarray(matrix.indices)
         exact_values = None if exact is None else Quotients(exact.numerators, exact.denominators[exact.row_of_entry])
-        doubles = chain.transitions.data
+        doubles = self._model.transitions.data
         start = int(np.flatnonzero(_initial_support(chain))[0])
         if self._added is not None:
             start = chain.n_states
@@ -197,10 +207,21 @@ class _Members:
         self._members[PROBABILITIES] = encode_rationals(exact_values, size)
         return Type("rational", size)
 
+    def _add_choices(self) -> None:
+        """The choices of each state and their actions; an added state has one, without a name."""
+        if self._process is None:
+            return
+        starts, actions = self._process.choice_starts, self._process.actions
+        if self._added is not None:
+            starts, actions = np.append(starts, starts[-1] + 1), (*actions, ("",))
+        self._members[CHOICES] = encode_indices(starts)
+        members, self._choice_actions = action_members(actions)
+        self._members |= members
+
     def _add_initial(self) -> None:
         """The initial distribution, where it is no plain one of the kind of the transitions in one state."""
-        chain, exact = self._chain, self._chain.initial_rationals
-        if self._added is None and (exact is None) == (chain.rationals is None):
+        chain, exact = self._frame, self._frame.initial_rationals
+        if self._added is None and (exact is None) == (self._model.rationals is None):
             if exact is None and float(chain.initial.max()) == 1.0:
                 return
             if exact is not None and exact.denominator == 1:
@@ -216,7 +237,7 @@ class _Members:
     # ------------------------------------------------------------ labels, rewards, names, variables
 
     def _add_labels(self) -> None:
-        chain = self._chain
+        chain = self._frame
         for i, (name, mask) in enumerate(chain.labels.items()):
             self._add_label(f"label-{i}", identifier_of(name), name, mask)
         if self._added is not None:
@@ -236,12 +257,13 @@ class _Members:
         )
 
     def _add_reward(self, identifier: str, name: str, structure: RewardStructure) -> None:
-        """State rewards, and action rewards as those of the branches."""
+        """State rewards, and action rewards as those of the choices, or in a chain of the branches."""
         parts: dict[Entities, tuple[NDArray[np.float64], RationalVector | None]] = {
             "states": (structure.state, structure.exact_state)
         }
         if structure.action is not None:
-            parts["branches"] = (structure.action, structure.exact_action)
+            entities: Entities = "branches" if self._process is None else "choices"
+            parts[entities] = (structure.action, structure.exact_action)
         is_exact = any(exact is not None for _, exact in parts.values())
         if doubles := [key for key, (_, exact) in parts.items() if exact is None and is_exact]:
             self._double_rewards[identifier] = doubles
@@ -262,7 +284,7 @@ class _Members:
         )
 
     def _add_names(self) -> None:
-        names, folder = self._chain.states, NAMES
+        names, folder = self._frame.states, NAMES
         if not _is_text("".join(names)):
             names, folder = tuple(map(identifier_of, names)), IDENTIFIERS
         bounds, data = encode_strings(names)
@@ -271,12 +293,12 @@ class _Members:
 
     def _add_variables(self) -> None:
         """Valuations; an added state has the values that it has in every exported file, or else zeros."""
-        variables = self._chain.variables
+        variables = self._frame.variables
         if not variables:
             return
         kinds = {name: values.dtype.kind for name, values in variables.items()}
         records = np.zeros(self._n, dtype=[(name, _RECORD_TYPES[kind]) for name, kind in kinds.items()])
-        as_exported = {} if self._added is None else single_start(self._chain).variables
+        as_exported = {} if self._added is None else single_start(self._frame).variables
         for name, values in variables.items():
             exported = as_exported.get(name)
             if exported is not None and np.array_equal(exported[: len(values)], values):
@@ -301,9 +323,9 @@ class _Members:
         return np.append(numbers, 0.0)
 
     def _spread(self, numbers: Quotients | NDArray[np.float64]) -> Quotients | NDArray[np.float64]:
-        """By branches: that of the state which each leaves."""
+        """By branches: that of the choice which each belongs to."""
         indptr = np.frombuffer(self._members[BRANCHES], dtype="<i8")
-        source = np.repeat(np.arange(self._n), np.diff(indptr))
+        source = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         held = self._lengthened(numbers)
         if isinstance(held, Quotients):
             return Quotients(held.numerators[source], held.denominators[source])

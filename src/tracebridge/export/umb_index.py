@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from tracebridge.chain.document import parse_document
 from tracebridge.errors import ModelError
 from tracebridge.export.umb_archive import INDEX, at_member, refuse
+from tracebridge.traces.text_document import parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,7 @@ CHOICES: Final = "state-to-choices.bin"
 BRANCHES: Final = "choice-to-branches.bin"
 TARGETS: Final = "branch-to-target.bin"
 PROBABILITIES: Final = "branch-to-probability.bin"
+ACTIONS: Final = "actions/choices"
 VALUATIONS: Final = "valuations/states/valuations.bin"
 VALUATION_CLASSES: Final = "valuations/states/valuation-to-class.bin"
 
@@ -146,9 +147,9 @@ class Parameters(msgspec.Struct, rename="kebab", omit_defaults=True, forbid_unkn
 
     Attributes:
         layout: the version of what is added. added_state: the last state of the archive was put before a spread
-            initial distribution and is no state of the chain.
+            initial distribution and is no state of the model.
         initial_type: the type of the initial distribution, where that is kept beside.
-        constants: of the chain, as fractions or truth values.
+        constants: of the model, as fractions or truth values.
         double_rewards: which parts of a reward structure stored as rationals are doubles, by its identifier.
     """
 
@@ -156,14 +157,14 @@ class Parameters(msgspec.Struct, rename="kebab", omit_defaults=True, forbid_unkn
     added_state: bool
     initial_type: Type | None = None
     constants: dict[str, str | bool] = {}
-    double_rewards: dict[str, list[Literal["states", "branches"]]] = {}
+    double_rewards: dict[str, list[Literal["states", "choices", "branches"]]] = {}
 
 
 # ---------------------------------------------------------------- reading
 
 
 def checked_index(members: Mapping[str, bytes]) -> Index:
-    """The index of an archive of a chain. Raises ModelError for none, an unknown version, or another kind of model."""
+    """The index of an archive. Raises ModelError for none, an unknown version, or no chain or decision process."""
     data = members.get(INDEX)
     if data is None:
         raise ModelError(f"this is no UMB file: the archive has no {INDEX}")
@@ -184,10 +185,10 @@ def checked_index(members: Mapping[str, bytes]) -> Index:
     except msgspec.ValidationError as error:
         refuse(str(error), INDEX)
     system = index.transition_system
-    if system.time != "discrete" or system.players != 0:
+    if system.time != "discrete" or system.players not in (0, 1):
         refuse(
-            f"time {system.time[:80]!r} and #players {system.players}: only chains of discrete time without choices "
-            "(#players 0) are read",
+            f"time {system.time[:80]!r} and #players {system.players}: only models of discrete time are read, chains "
+            "(#players 0) and decision processes (1)",
             INDEX,
         )
     if system.observations:

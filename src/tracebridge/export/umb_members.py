@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tracebridge.export.umb_index import Annotation, Type
+    from tracebridge.export.umb_index import Annotation, Entities, Type
     from tracebridge.export.umb_numbers import Numbers
 
 _MAX_HELD_BYTES = 2**33  # of labels, rewards and variables, which a short archive can declare without storing them
@@ -25,7 +25,8 @@ class Members:
     """An archive, its index checked, and its sizes bounded before arrays of these sizes are made.
 
     Attributes:
-        held: the bytes of each member. index: the index. n: the number of states. m: the number of branches.
+        held: the bytes of each member. index: the index. n: the number of states. choices: that of choices, as many in
+            a chain. m: that of branches.
 
     Raises:
         ModelError: with the member; also from every method.
@@ -35,6 +36,7 @@ class Members:
         self.held = held
         self.index = checked_index(held)
         self.n = self.index.transition_system.states
+        self.choices = self.index.transition_system.choices
         self.m = self.index.transition_system.branches
         self._require_room()
 
@@ -65,25 +67,31 @@ class Members:
         with at_member(name):
             return np.zeros(self.n, dtype=np.bool_) if data is None else decode_bits(data, self.n)
 
+    def count(self, entities: Entities) -> int:
+        """How many states, choices or branches there are."""
+        return {"states": self.n, "choices": self.choices, "branches": self.m}.get(entities, 0)
+
     def _require_room(self) -> None:
-        """Refuse sizes that no honest archive of a chain has, before arrays of these sizes are made."""
+        """Refuse sizes that no honest archive has, before arrays of these sizes are made."""
         system, index = self.index.transition_system, self.index
         if not 1 <= self.n <= MAX_STATES:
             refuse(f"#states is {self.n}; from 1 to {MAX_STATES} are read", INDEX)
-        if system.choices != self.n:
-            refuse(f"#choices is {system.choices}: a chain has one choice in each of its {self.n} states", INDEX)
-        if self.m < self.n:
-            refuse(f"#branches is {self.m}: each of the {self.n} states of a chain leads somewhere", INDEX)
+        if system.players == 0 and self.choices != self.n:
+            refuse(f"#choices is {self.choices}: a chain has one choice in each of its {self.n} states", INDEX)
+        if self.choices < self.n:
+            refuse(f"#choices is {self.choices}: each of the {self.n} states has a choice", INDEX)
+        if self.m < self.choices:
+            refuse(f"#branches is {self.m}: each of the {self.choices} choices leads somewhere", INDEX)
         if PROBABILITIES not in self.held:
             refuse("the archive lacks the probabilities", PROBABILITIES)
         valuations = index.valuations
         variables = 0
         if valuations is not None and valuations.states is not None:
             variables = sum(len(held.variables) for held in valuations.states.classes)
-        held_bytes = len(index.annotations.get("aps", ())) + 8 * variables
+        held_bytes = (len(index.annotations.get("aps", ())) + 8 * variables) * self.n
         for reward in index.annotations.get("rewards", {}).values():
-            held_bytes += reward.type.bits() // 4 * len(reward.applies_to)
-        if held_bytes * self.n > _MAX_HELD_BYTES:
+            held_bytes += reward.type.bits() // 4 * sum(map(self.count, reward.applies_to))
+        if held_bytes > _MAX_HELD_BYTES:
             refuse(f"labels, rewards and variables of {self.n} states need more memory than is given to them", INDEX)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a unified Markov binary (UMB) archive, doubles or rationals, and what a chain is made of."""
+"""The numbers of a unified Markov binary (UMB) archive, doubles or rationals, and what a model is made of."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def repeated(value: int, n: int) -> NDArray[Any]:
 
 
 def matrix_of(
-    indptr: NDArray[np.int64], targets: NDArray[np.int64], probabilities: Numbers
+    indptr: NDArray[np.int64], targets: NDArray[np.int64], probabilities: Numbers, n_columns: int
 ) -> csr_array | RationalMatrix:
-    """The rows; branches of a state to the same target are added, those of probability zero left out."""
+    """The rows; branches of a choice to the same target are added, those of probability zero left out."""
     n = len(indptr) - 1
     if not isinstance(probabilities, Quotients):
-        return csr_array((probabilities, targets, indptr), shape=(n, n))
+        return csr_array((probabilities, targets, indptr), shape=(n, n_columns))
     with at_member(PROBABILITIES):
         tops, denominators = over_common_denominators(probabilities, indptr)
     source = np.repeat(np.arange(n), np.diff(indptr))
@@ -58,7 +58,7 @@ def matrix_of(
         kept = np.flatnonzero(tops != 0)
         source, targets, tops = source[kept], targets[kept], tops[kept]
         indptr = np.searchsorted(source, np.arange(n + 1))
-    return RationalMatrix(indptr, targets, tops, denominators, n)
+    return RationalMatrix(indptr, targets, tops, denominators, n_columns)
 
 
 def vector_of(numbers: Numbers, member: str, *, rounded: bool) -> tuple[NDArray[np.float64], RationalVector | None]:
@@ -70,22 +70,22 @@ def vector_of(numbers: Numbers, member: str, *, rounded: bool) -> tuple[NDArray[
     return vector.to_float(), None if rounded else vector
 
 
-def by_state(numbers: Numbers, indptr: NDArray[np.int64], member: str) -> Numbers:
-    """Rewards of branches as rewards of the states that they leave, where all branches of a state have the same."""
+def by_choice(numbers: Numbers, indptr: NDArray[np.int64], member: str) -> Numbers:
+    """Rewards of branches as rewards of their choices, where all branches of a choice have the same."""
     first, lengths = indptr[:-1], np.diff(indptr)
     if isinstance(numbers, Quotients):
         with at_member(member):
             vector = to_vector(numbers)
         held: NDArray[Any] = vector.numerators
-        numbers_by_state: Numbers = Quotients(numbers.numerators[first], numbers.denominators[first])
+        numbers_by_choice: Numbers = Quotients(numbers.numerators[first], numbers.denominators[first])
     else:
         held = numbers
-        numbers_by_state = numbers[first]
+        numbers_by_choice = numbers[first]
     other = np.flatnonzero(held != np.repeat(held[first], lengths))
     if len(other):
-        state = int(np.searchsorted(indptr, int(other[0]), side="right")) - 1
-        refuse(f"the branches of state {state} have different rewards; a chain has one reward a state", member)
-    return numbers_by_state
+        choice = int(np.searchsorted(indptr, int(other[0]), side="right")) - 1
+        refuse(f"the branches of choice {choice} have different rewards; a choice has one here", member)
+    return numbers_by_choice
 
 
 def head(numbers: Numbers, count: int) -> Numbers:

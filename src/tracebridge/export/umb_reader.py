@@ -1,9 +1,9 @@
-"""Reading archives of the unified Markov binary format (UMB) as chains: our own, and those of Storm, PRISM and others.
+"""Reading archives of the unified Markov binary format (UMB): our own, and those of Storm, PRISM and others.
 
-Of an archive of ours the very chain comes back, name by name and bit by bit. Of others everything that a chain can say
-is kept: labels and rewards by their aliases, rationals as rationals, variables, by which states are then named. Nothing
-is normalised, and an archive that says more than a chain can (choices, observations, several initial states, rewards
-that differ between the branches of a state) is refused.
+Of an archive of ours the very model comes back, name by name and bit by bit. Of others everything that a chain or a
+decision process can say is kept: labels and rewards by their aliases, the names of actions, rationals as rationals,
+variables, by which states are then named. Nothing is normalised, and an archive that says more (observations, several
+players or initial states, rewards that differ between the branches of a choice) is refused.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.decision import DecisionProcess
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.errors import Location, ModelError, UsageError
 from tracebridge.export.names import name_of
+from tracebridge.export.umb_actions import read_actions
 from tracebridge.export.umb_archive import INDEX, MAX_BYTES, at_member, read_archive, refuse
 from tracebridge.export.umb_arrays import Quotients, decode_indices, decode_offsets, decode_strings, to_vector
 from tracebridge.export.umb_index import (
@@ -35,7 +38,7 @@ from tracebridge.export.umb_index import (
     own_parameters,
 )
 from tracebridge.export.umb_members import Members, require_plain
-from tracebridge.export.umb_numbers import by_state, floats_of, head, matrix_of, part, vector_of
+from tracebridge.export.umb_numbers import by_choice, floats_of, head, matrix_of, part, vector_of
 from tracebridge.export.umb_variables import variables_of
 
 if TYPE_CHECKING:
@@ -52,11 +55,13 @@ _SINGLE_STATE = re.compile(r"state-(0|[1-9][0-9]*)")
 _ROUNDING = 1e-12
 
 
-def read_umb(source: str | Path | BinaryIO, *, path: str | None = None, max_bytes: int = MAX_BYTES) -> MarkovChain:
-    """The chain that a UMB archive holds.
+def read_umb(
+    source: str | Path | BinaryIO, *, path: str | None = None, max_bytes: int = MAX_BYTES
+) -> MarkovChain | DecisionProcess:
+    """The model that a UMB archive holds: a chain, or a decision process where it has a player.
 
     States are named as `write_umb` wrote them; else by the values of their variables, as ``x=1,y=true``, where those
-    differ; else ``state0``, ``state1`` and so on. Names of actions are not kept.
+    differ; else ``state0``, ``state1`` and so on. Names of the actions of a chain are not kept.
 
     Args:
         source: a file, or an open binary file at its start. path: for messages, where ``source`` is an open file.
@@ -64,11 +69,11 @@ def read_umb(source: str | Path | BinaryIO, *, path: str | None = None, max_byte
 
     Raises:
         ModelError: with the member, the entry or state, and the value: no UMB archive, a damaged or hostile one, an
-            array that does not fit the index, a model that is no chain, or a chain that breaks an invariant, such as a
-            row that does not sum to one.
+            array that does not fit the index, a model of another kind, or one that breaks an invariant, such as a row
+            that does not sum to one.
     """
     if not isinstance(source, str | Path):
-        return _chain(read_archive(source, path=path, max_bytes=max_bytes), path)
+        return _model(read_archive(source, path=path, max_bytes=max_bytes), path)
     place = str(source) if path is None else path
     if not Path(source).exists():
         raise ModelError("there is no such file", location=Location(path=place))
@@ -77,12 +82,12 @@ def read_umb(source: str | Path | BinaryIO, *, path: str | None = None, max_byte
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror}", location=Location(path=place)) from error
     with file:
-        return _chain(read_archive(file, path=place, max_bytes=max_bytes), place)
+        return _model(read_archive(file, path=place, max_bytes=max_bytes), place)
 
 
-def _chain(members: dict[str, bytes], path: str | None) -> MarkovChain:
+def _model(members: dict[str, bytes], path: str | None) -> MarkovChain | DecisionProcess:
     try:
-        return _Archive(members).chain()
+        return _Archive(members).model()
     except ModelError as error:
         raise ModelError(
             replace(problem, location=replace(problem.location, path=path)) for problem in error.problems
@@ -102,51 +107,62 @@ class _Archive:
         self._n, self._m = self._members.n, self._members.m
         self._parameters = own_parameters(self._index)
 
-    def chain(self) -> MarkovChain:
-        indptr, targets, probabilities = self._transitions()
+    def model(self) -> MarkovChain | DecisionProcess:
+        starts, indptr, targets, probabilities = self._transitions()
         own = self._parameters
         is_added = own is not None and own.added_state
-        n = self._n - is_added  # of the chain itself
+        n = self._n - is_added  # of the model itself
         if n == 0:
             refuse("the added state is the only one", INDEX)
+        m = int(starts[n])  # its choices
+        end = int(indptr[m])  # its branches
+        if is_added and len(indptr) != m + 2:
+            refuse("the added first state has several choices", CHOICES)
         initial = self._initial(n, indptr, targets, probabilities)
         variables = variables_of(self._members)
         labels = {name: mask[:n] for name, mask in self._labels().items()}
-        end = int(indptr[n])
         if is_added and np.any(targets[:end] == n):
             refuse("a state leads to the added first state, to which nothing leads", TARGETS)
-        rewards = self._rewards(n, indptr)
-        return MarkovChain(
-            states=self._names(n, variables, labels),
-            transitions=matrix_of(indptr[: n + 1], targets[:end], head(probabilities, end)),
-            initial=initial,  # type: ignore[arg-type]  # the constructor takes a RationalVector too
-            labels=labels,
-            rewards=rewards,
-            variables={name: values[:n] for name, values in variables.items()},
-            constants=self._constants(),
-        )
+        parts: dict[str, Any] = {
+            "states": self._names(n, variables, labels),
+            "transitions": matrix_of(indptr[: m + 1], targets[:end], head(probabilities, end), n),
+            "initial": initial,
+            "labels": labels,
+            "rewards": self._rewards(n, m, indptr),
+            "variables": {name: values[:n] for name, values in variables.items()},
+            "constants": self._constants(),
+        }
+        if self._index.transition_system.players == 0:
+            return MarkovChain(**parts)
+        return DecisionProcess(actions=read_actions(self._members, starts[: n + 1], own=own is not None), **parts)
 
     # ------------------------------------------------------------ transitions and starts
 
-    def _transitions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Numbers]:
+    def _transitions(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Numbers]:
+        """Where the choices of states and the branches of choices begin, and where each branch leads how probably."""
         system, n, m = self._index.transition_system, self._n, self._m
         type_ = system.branch_probability_type
         if type_ is None:
             refuse("the model has no probabilities", INDEX)
         probabilities = self._members.numbers(PROBABILITIES, type_, m)
-        for name, total in ((CHOICES, n), (BRANCHES, m)):
-            data = self._members.member(name, 8 * (n + 1))
-            if data is None and total != n:
-                refuse(f"is absent, but {n} states have {total} branches", name)
-            with at_member(name):
-                indptr = np.arange(n + 1) if data is None else decode_offsets(data, total)
-            empty = np.flatnonzero(np.diff(indptr) == 0)
-            if len(empty):
-                refuse(f"state {int(empty[0])} leads nowhere; if runs end there, give it a loop", name)
+        starts = self._ranges(CHOICES, "state", n, system.choices)
+        indptr = self._ranges(BRANCHES, "state" if system.players == 0 else "choice", system.choices, m)
         data = self._members.member(TARGETS, 8 * m)
         with at_member(TARGETS):
             targets = np.zeros(m, dtype=np.int64) if data is None else decode_indices(data, n)
-        return indptr, targets, probabilities
+        return starts, indptr, targets, probabilities
+
+    def _ranges(self, name: str, owner: str, n: int, total: int) -> NDArray[np.int64]:
+        """The bounds of the choices of the states, or of the branches of the choices; none has none. Shape (n + 1,)."""
+        data = self._members.member(name, 8 * (n + 1))
+        if data is None and total != n:
+            refuse(f"is absent, but {total} entries are to be divided among {n}", name)
+        with at_member(name):
+            bounds = np.arange(n + 1) if data is None else decode_offsets(data, total)
+        empty = np.flatnonzero(np.diff(bounds) == 0)
+        if len(empty):
+            refuse(f"{owner} {int(empty[0])} leads nowhere; if runs end there, give it a loop", name)
+        return bounds
 
     def _initial(
         self, n: int, indptr: NDArray[np.int64], targets: NDArray[np.int64], probabilities: Numbers
@@ -174,7 +190,7 @@ class _Archive:
         floats = vector.to_float() if isinstance(vector, RationalVector) else vector
         row = np.zeros(self._n)
         if is_added:
-            span = slice(int(indptr[n]), int(indptr[n + 1]))
+            span = slice(int(indptr[-2]), int(indptr[-1]))
             np.add.at(row, targets[span], floats_of(part(probabilities, span)))
         else:
             row[start] = 1.0
@@ -208,7 +224,8 @@ class _Archive:
             labels[name] = mask
         return labels
 
-    def _rewards(self, n: int, indptr: NDArray[np.int64]) -> dict[str, RewardStructure]:
+    def _rewards(self, n: int, m: int, indptr: NDArray[np.int64]) -> dict[str, RewardStructure]:
+        """The rewards of the first n states and m choices."""
         rewards = {}
         for identifier, annotation in self._index.annotations.get("rewards", {}).items():
             state_member = annotation_member("rewards", identifier, "states")
@@ -228,11 +245,10 @@ class _Archive:
             action, exact_action = None, None
             if entities:
                 member = annotation_member("rewards", identifier, entities[0])
-                count = self._n if entities[0] == "choices" else self._m
-                actions = self._members.numbers(member, annotation.type, count)
+                actions = self._members.numbers(member, annotation.type, self._members.count(entities[0]))
                 if entities[0] == "branches":
-                    actions = by_state(actions, indptr, member)
-                action, exact_action = vector_of(head(actions, n), member, rounded="branches" in as_doubles)
+                    actions = by_choice(actions, indptr, member)
+                action, exact_action = vector_of(head(actions, m), member, rounded=entities[0] in as_doubles)
             rewards[name] = RewardStructure(
                 state=state, action=action, exact_state=exact_state, exact_action=exact_action
             )
@@ -283,7 +299,7 @@ class _Archive:
 
 
 def _is_implied(identifier: str, mask: NDArray[np.bool_], member: str) -> bool:
-    """Whether a label of an archive of ours follows from the chain: the name of a state, or the initial states."""
+    """Whether a label of an archive of ours follows from the model: the name of a state, or the initial states."""
     if identifier == "initial-states":
         return True
     single = _SINGLE_STATE.fullmatch(identifier)

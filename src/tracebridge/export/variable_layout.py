@@ -20,14 +20,15 @@ from tracebridge.chain.expanded.naming import (
     VARIABLES,
     expanded_names,
 )
-from tracebridge.chain.markov import IMPLICIT_LABELS
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.reward_structure import RewardStructure
 
     Integers = NDArray[np.int64]
 

@@ -33,6 +33,7 @@ from tracebridge.inference.planning import Plan, plan_runs
 from tracebridge.inference.posterior import ChainPosterior
 from tracebridge.inference.published_rule import PaperProfile, paper_profile
 from tracebridge.inference.regression import Decomposition, RowDifference, compare_rows, decompose_reliability
+from tracebridge.inference.resampling_units import ResamplingUnits
 from tracebridge.inference.run_counts import RunCounts
 from tracebridge.inference.scenarios import SCENARIOS, Scenario
 from tracebridge.inference.second_opinion import SecondOpinion, second_opinions
@@ -63,6 +64,7 @@ __all__ = [
     "PropertyUncertainty",
     "ReferenceEffects",
     "RepeatedTrials",
+    "ResamplingUnits",
     "RowDifference",
     "RunCounts",
     "Scenario",

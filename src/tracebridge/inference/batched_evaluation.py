@@ -18,9 +18,9 @@ import numpy as np
 from tracebridge.checking.formula_values import FormulaValues
 from tracebridge.checking.operands import evaluated_parts, signs_of
 from tracebridge.checking.truths import Truths
-from tracebridge.closedform.arithmetic import FloatArithmetic
 from tracebridge.closedform.batched.operators import evaluate_stacked, is_batched
 from tracebridge.closedform.batched.step_quantile import step_quantile
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator, evaluate_quantile
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import ast

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,18 +22,16 @@ from tracebridge.chain.fit import fit_counts
 from tracebridge.chain.graph import recurrent_classes
 from tracebridge.chain.markov import MarkovChain
 from tracebridge.closedform.batched.chain_stack import ChainStack
-from tracebridge.errors import FitError, UsageError
+from tracebridge.errors import UsageError
+from tracebridge.inference.run_counts import require_counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tracebridge.chain.fit import ChainFit
-    from tracebridge.inference.run_counts import RunCounts
+    from tracebridge.inference.resampling_units import ResamplingUnits, Unit
 
     Floats = NDArray[np.float64]
-
-#: What is drawn again.
-Unit = Literal["trace", "task"]
 
 DEFAULT_RESAMPLES = 2_000
 
@@ -47,7 +45,7 @@ class Bootstrap:
     Attributes:
         chain: the unsmoothed chain of the corpus itself.
         table: what each unit adds, CSR, shape (units, cells); see `RunCounts`.
-        unit: whether runs or tasks are drawn.
+        unit: whether runs or tasks are drawn, one by one or in random groups.
         fixed_start: the start was given, and is no matter of the corpus.
     """
 
@@ -57,24 +55,19 @@ class Bootstrap:
     fixed_start: bool
 
     @classmethod
-    def of_runs(cls, fit: ChainFit, runs: RunCounts, unit: Unit = "trace") -> Bootstrap:
+    def of_units(cls, fit: ChainFit, units: ResamplingUnits, unit: Unit = "trace") -> Bootstrap:
         """The bootstrap of the corpus behind a fit, whose prior and support it leaves aside.
 
         Raises:
-            UsageError: for a fit with weights. FitError: the runs are not those of the fit, or tasks are asked for and
-                not known for every run, or there is but one.
+            UsageError: for a fit with weights. FitError: the runs are not those of the fit, or as
+                `ResamplingUnits.of_kind`.
         """
         if fit.weighted is not None:
             raise UsageError("runs with weights are not drawn again: their sampling design is not known")
-        runs.require_counts_of(fit)
-        table = runs.table
-        if unit == "task":
-            if (runs.tasks < 0).any() or len(runs.task_names) < 2:
-                raise FitError("to draw tasks again every run needs a task, and there must be several")
-            member = np.ones(runs.n_runs, dtype=np.int64), (runs.tasks, np.arange(runs.n_runs))
-            table = csr_array(csr_array(member, shape=(len(runs.task_names), runs.n_runs)) @ table)
+        require_counts_of(fit, units.states, units.runs.table)
+        table = units.of_kind(unit).table
         chain = unsmoothed_chain(fit)
-        kept = _cells_of_chain(runs.states, chain)
+        kept = _cells_of_chain(units.states, chain)
         fixed = not isinstance(fit.start, str)
         return cls(chain=chain, table=csr_array(table[:, kept]), unit=unit, fixed_start=fixed)
 

@@ -22,6 +22,9 @@ SCHEMA_VERSION = 1
 #: What stands beside numbers of a chain that was not tested, or not well enough.
 NOT_CERTIFIED = "chain not certified"
 
+#: What a certificate of runs none of which was seen to end says of first passage.
+UNTESTED_ENDS = "first passage: no run was seen to end, so that when runs end and how is not tested"
+
 #: ``accept``: not rejected, and effects of the size that was asked for would have been seen. ``inconclusive``: not
 #: rejected, but they could have been missed.
 CertificateVerdict = Literal["accept", "reject", "inconclusive"]
@@ -52,7 +55,8 @@ class StatisticResult:
     """One statistic of the certificate.
 
     Attributes:
-        name: ``first passage``, ``previous state``, ``step time``, ``dwell``, or ``between halves``.
+        name: ``first passage``, ``previous state``, ``step time``, ``dwell``, or ``between halves``. There is no first
+            passage where no run was seen to end: all that the chain says of ends is then its prior.
         value: a gap of probabilities for ``first passage``, a standardised deviance for the others.
         p: bootstrap p-value of this statistic alone.
         z: value, standardised by its mean and deviation over the replicates.
@@ -141,13 +145,15 @@ class FitFigures:
         reliability: R_inf of the fitted chain; None where runs need not end. mean_time: its MTTA.
         gap: largest difference of the fitted chain's curves to the observed ones. What it has beyond the gap of the
             statistic ``first passage`` is the fit's own prior, support and censoring policy.
+
+    The last three are None where no run was seen to end.
     """
 
     pass_rate: float | None
     mean_length: float | None
     reliability: float | None
     mean_time: float | None
-    gap: float
+    gap: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +173,8 @@ class Certificate:
         runs: by outcome, of the corpus that is judged. n_states: transient states. n_events: steps of which it was seen
             what followed.
         effects: what must be resolved for an acceptance.
-        statistics, covariates: see there. curve: the largest gap. shares, departures: where the corpus departs most.
+        statistics, covariates: see there. curve: the largest gap; None where no run was seen to end.
+        shares, departures: where the corpus departs most.
         figures: the chain that is used downstream. paper: the published rule beside it.
         notes: what the reader must know, one sentence each.
     """
@@ -183,7 +190,7 @@ class Certificate:
     effects: ReferenceEffects
     statistics: tuple[StatisticResult, ...]
     covariates: tuple[CovariateResult, ...]
-    curve: CurveDeparture
+    curve: CurveDeparture | None
     shares: tuple[StateShare, ...]
     departures: tuple[Departure, ...]
     figures: FitFigures
@@ -270,8 +277,10 @@ def _judge(certificate: Certificate) -> tuple[CertificateVerdict, tuple[str, ...
     ]
     if rejections:
         return "reject", tuple(rejections)
-    chain = "a first-order chain"
-    return judged_by_resolution(chain, joint, certificate.statistics, certificate.effects)
+    verdict, reasons = judged_by_resolution("a first-order chain", joint, certificate.statistics, certificate.effects)
+    if certificate.curve is None:
+        return "inconclusive", (*reasons, UNTESTED_ENDS)
+    return verdict, reasons
 
 
 def judged_by_resolution(

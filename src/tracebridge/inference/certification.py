@@ -101,10 +101,13 @@ def certify(
 
     observed = misfit(tables, fitted_to=reference)
     simulation = Simulation([tables] if reference is None else [tables, reference])
+    an_end_was_seen = any(judged.runs_by_outcome()[word] for word in _OUTCOMES)
+    used = slice(0 if an_end_was_seen else 1, None)  # the first statistic is about ends
     values = []
     for drawn in simulation.replicates(replicates, bootstrap):
-        values.append(misfit(drawn[0], fitted_to=drawn[1] if reference is not None else None).values)
-    null = NullDistribution(observed=observed.values[0], replicates=np.concatenate(values), level=level)
+        values.append(misfit(drawn[0], fitted_to=drawn[1] if reference is not None else None).values[:, used])
+    null = NullDistribution(observed=observed.values[0, used], replicates=np.concatenate(values), level=level)
+    statistics = _statistic_results(null, observed, judged, observed.names[used])
     sample = _sample_with(both, covariates)
     tests = [
         covariate_test(sample, covariate, both.states, replicates=replicates, seed=child)
@@ -112,7 +115,7 @@ def certify(
     ]
     covariate_results = _covariate_results(tests)
     contexts = context_tables(tables, fitted_to=reference)
-    names = [s for s, p in zip(observed.names, null.p_values, strict=True) if s in contexts and p <= level]
+    names = [each.name for each in statistics if each.name in contexts and each.p <= level]
     shares: list[StateShare] = []
     found: list[Departure] = []
     for name in names if null.p <= level else []:
@@ -133,14 +136,16 @@ def certify(
         n_states=len(both.states),
         n_events=judged.n_events,
         effects=effects or ReferenceEffects(),
-        statistics=_statistic_results(null, observed, judged),
+        statistics=statistics,
         covariates=covariate_results,
         curve=CurveDeparture(
             outcome=_OUTCOMES[int(observed.gap.outcome[0])],
             step=int(observed.gap.step[0]),
             observed=float(observed.gap.observed[0]),
             fitted=float(observed.gap.fitted[0]),
-        ),
+        )
+        if an_end_was_seen
+        else None,
         shares=tuple(shares),
         departures=tuple(found),
         figures=_figures(fit, fitted_to),
@@ -210,11 +215,13 @@ def _sample_with(counts: PathCounts, covariates: Sequence[str]) -> RunSample:
 # ---------------------------------------------------------------- results
 
 
-def _statistic_results(null: NullDistribution, observed: Misfit, judged: PathCounts) -> tuple[StatisticResult, ...]:
+def _statistic_results(
+    null: NullDistribution, observed: Misfit, judged: PathCounts, names: Sequence[str]
+) -> tuple[StatisticResult, ...]:
     completed = sum(judged.runs_by_outcome()[word] for word in _OUTCOMES)
     results = []
-    for k, name in enumerate(observed.names):
-        value, critical, spread = float(observed.values[0, k]), float(null.critical[k]), float(null.spread[k])
+    for k, name in enumerate(names):
+        value, critical, spread = float(null.observed[k]), float(null.critical[k]), float(null.spread[k])
         found = observed.deviances.get(name)
         if found is None:
             n_events, effect = completed, value
@@ -264,15 +271,17 @@ def _figures(fit: ChainFit, fitted_to: PathCounts) -> FitFigures:
     tables = fitted_to.tables
     completed = tables.ends[0, [SUCCESS, FAILURE]]
     n_runs = int(completed.sum())
+    if not n_runs:
+        return FitFigures(pass_rate=None, mean_length=None, reliability=None, mean_time=None, gap=None)
     n_steps = int((completed.sum(axis=0) * np.arange(completed.shape[1])).sum())
     try:
         reliability: float | None = float(long_run_reliability(fit.chain))
         mean_time: float | None = float(mean_time_to_absorption(fit.chain).overall)
     except ModelError:  # some runs of the chain never end
         reliability = mean_time = None
-    rate: float | None = int(completed[0].sum()) / n_runs if n_runs else None
-    length: float | None = n_steps / n_runs if n_runs else None
-    if fit.weighted is not None and n_runs:
+    rate: float | None = int(completed[0].sum()) / n_runs
+    length: float | None = n_steps / n_runs
+    if fit.weighted is not None:
         weighted = (each(fit.policy) for each in (fit.weighted.weighted.pass_rate, fit.weighted.weighted.mean_length))
         rate, length = (None if each is None else float(each) for each in weighted)
     observed = aalen_johansen(tables)

@@ -20,6 +20,7 @@ from tracebridge.chain.fit import ChainFit, fit_counts
 from tracebridge.checking.run import iter_check
 from tracebridge.closedform import long_run_reliability, mean_time_to_absorption
 from tracebridge.errors import PropertyError, TracebridgeError
+from tracebridge.inference.identification import NO_END_REASON, has_seen_an_end
 from tracebridge.states.flow import RunFlow
 from tracebridge.traces.model import Outcome
 
@@ -50,7 +51,7 @@ class HeadlineNumbers:
         pass_rate: successes among the runs that count as completed; None without any.
         reliability: R_inf. mean_time: MTTA in steps. values: of each property, its number or its truth; None where it
             has none; no values where the properties do not fit the chain. All are empty where there is no such chain,
-            and ``missing`` says why.
+            or no run that was seen to end, and ``missing`` says why.
     """
 
     pass_rate: Fraction | None
@@ -218,7 +219,7 @@ def _numbers(fit: ChainFit, parts: Iterable[TransitionCounts], file: PropertyFil
     counts = replace(fit.counts, failure=failure, censored=censored)
     rate = counts.pass_rate()
     try:
-        chain = fit_counts(
+        fitted = fit_counts(
             counts,
             prior=fit.prior,
             support=fit.declared or fit.support,
@@ -226,8 +227,10 @@ def _numbers(fit: ChainFit, parts: Iterable[TransitionCounts], file: PropertyFil
             profile=fit.profile,
             abstraction=fit.abstraction,
             vocabulary=fit.vocabulary,
-        ).chain
-        form = AbsorbingChain(chain=chain)
+        )
+        if not has_seen_an_end(fitted):
+            return HeadlineNumbers(pass_rate=rate, missing=NO_END_REASON)
+        form = AbsorbingChain(chain=fitted.chain)
         numbers = HeadlineNumbers(
             pass_rate=rate,
             reliability=float(long_run_reliability(form)),
@@ -238,7 +241,7 @@ def _numbers(fit: ChainFit, parts: Iterable[TransitionCounts], file: PropertyFil
     if not file.properties:
         return numbers
     try:
-        results = list(iter_check(chain, file, engines=["closed-form"]))
+        results = list(iter_check(fitted.chain, file, engines=["closed-form"]))
     except PropertyError:  # they are about what a richer chain remembers, or a state that is no more
         return numbers
     values = [each.truth if each.value is None else float(each.value.value) for each in results]

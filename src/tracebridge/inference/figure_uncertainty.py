@@ -16,6 +16,7 @@ import numpy as np
 
 from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES
 from tracebridge.inference.expanded.posterior import FitDraws
+from tracebridge.inference.identification import is_unvaried
 from tracebridge.inference.intervals import Interval, equal_tailed
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.inference.second_opinion import second_opinions
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.chain.fit import ChainFit
     from tracebridge.closedform.batched.chain_stack import ChainStack
-    from tracebridge.inference.run_counts import RunCounts
+    from tracebridge.inference.resampling_units import ResamplingUnits
 
     Floats = NDArray[np.float64]
 
@@ -50,7 +51,8 @@ class FigureUncertainty:
     """What the data say about one headline number.
 
     Attributes:
-        posterior: the interval from posterior draws; None where some draws have no number.
+        posterior: the interval from posterior draws; None where some draws have no number, or where a chain without a
+            prior has the same in all of them.
         others: intervals by other methods, see `SecondOpinion`; none for ``R(d)``, beside which the observed curve is
             the second opinion, nor for what no property can ask for.
     """
@@ -70,7 +72,7 @@ def figure_uncertainty(
     fit: ChainFit | ExpandedFit,
     budgets: Sequence[int],
     *,
-    runs: RunCounts | None = None,
+    runs: ResamplingUnits | None = None,
     draws: int = DEFAULT_DRAWS,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
@@ -104,7 +106,12 @@ def figure_uncertainty(
         values = np.concatenate([part[name] for part in parts])
         defined = not np.isnan(values).any()
         found[name] = FigureUncertainty(posterior=equal_tailed(values, level, method)[0] if defined else None)
-    return found
+    return {name: _varied(fit, each) for name, each in found.items()}
+
+
+def _varied(fit: ChainFit | ExpandedFit, found: FigureUncertainty) -> FigureUncertainty:
+    unvaried = found.posterior is not None and is_unvaried(fit, found.posterior)
+    return replace(found, posterior=None) if unvaried else found
 
 
 def _file_of(formulas: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from scipy.special import chdtrc, xlogy
 
 from tracebridge.inference.deviance import deviance
 from tracebridge.inference.misfit import context_tables
-from tracebridge.inference.path_tables import SUCCESS
+from tracebridge.inference.path_tables import FAILURE, SUCCESS
 from tracebridge.inference.smoothed_chain import SmoothedChain
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class PaperProfile:
         n_success: successes. ks_resolution: the smallest distance that the test rejects, 1.36 / sqrt(n_success) for
             large numbers.
         gap: the largest difference of R(d) to the share of all runs that succeeded by d, over d of 0..50; a censored
-            run counts as no success.
+            run counts as no success. None where no run was seen to end.
     """
 
     accepted: bool | None
@@ -65,7 +65,7 @@ class PaperProfile:
     ks_p: float | None
     n_success: int
     ks_resolution: float | None
-    gap: float
+    gap: float | None
 
 
 def paper_profile(tables: PathTables) -> PaperProfile:
@@ -115,5 +115,5 @@ def paper_profile(tables: PathTables) -> PaperProfile:
         ks_p=p,
         n_success=n_success,
         ks_resolution=resolution,
-        gap=float(np.abs(curve[: _GAP_STEPS + 1] - seen).max()),
+        gap=float(np.abs(curve[: _GAP_STEPS + 1] - seen).max()) if ends[[SUCCESS, FAILURE]].any() else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
@@ -107,12 +107,11 @@ class RunCounts:
         )
 
     @classmethod
-    def of_traces(cls, fit: ChainFit, traces: Iterable[Trace]) -> RunCounts:
-        """Of the traces that a fit was made from, under its policy; in one pass, without keeping them.
+    def batches(cls, fit: ChainFit, traces: Iterable[Trace]) -> Iterator[RunCounts]:
+        """Of traces that a fit was made from, under its policy, some thousands together; all have the same states.
 
         Raises:
-            UsageError: the fit has no map from steps to states.
-            FitError: the traces are not those of the fit: their counts differ.
+            UsageError: the fit has no map from steps to states. FitError: there is no run.
         """
         if fit.abstraction is None:
             raise UsageError("the fit has no map from steps to states; count its runs by RunCounts.of_paths")
@@ -120,17 +119,25 @@ class RunCounts:
         order = sorted(range(len(names)), key=names.__getitem__)
         position = np.argsort(order)
         states = tuple(names[i] for i in order)
-        parts = []
+        found = False
         source = iter(traces)
         while batch := list(islice(source, _BATCH_RUNS)):
+            found = True
             runs = fit.abstraction.encode_runs(batch)
             codes = position[fit.abstraction.paths(runs)]
-            part = cls.of_paths(states, codes, runs.offsets, runs.outcomes, policy=fit.policy, task_ids=runs.task_ids)
-            parts.append(part)
-        if not parts:
+            yield cls.of_paths(states, codes, runs.offsets, runs.outcomes, policy=fit.policy, task_ids=runs.task_ids)
+        if not found:
             raise FitError("there is no run to draw from")
-        whole = cls._joined(parts)
-        whole.require_counts_of(fit)
+
+    @classmethod
+    def of_traces(cls, fit: ChainFit, traces: Iterable[Trace]) -> RunCounts:
+        """Of all runs that a fit was made from, one by one: memory grows with their number.
+
+        Raises:
+            UsageError, FitError: as `batches`; or the traces are not those of the fit: their counts differ.
+        """
+        whole = cls._joined(list(cls.batches(fit, traces)))
+        require_counts_of(fit, whole.states, whole.table)
         return whole
 
     @classmethod
@@ -150,16 +157,24 @@ class RunCounts:
             task_names=tuple(names),
         )
 
-    def require_counts_of(self, fit: ChainFit) -> None:
-        """Refuse runs whose sum is not what the fit was made from. Raises FitError."""
-        total = np.asarray(self.table.sum(axis=0)).ravel().reshape(len(self.states) + 1, len(self.states) + 2)
-        rows = fit.counts.under(fit.policy)
-        mine = {name: i for i, name in enumerate(self.states)}
-        if any(name not in mine for name in rows.states):
-            raise FitError("these are not the runs of the fit: it has a state that none of them visits")
-        order = [mine[name] for name in rows.states]
-        columns = [*order, len(self.states), len(self.states) + 1]
-        counted = total[np.ix_([*order, len(self.states)], columns)]
-        expected = np.vstack([rows.counts.toarray(), rows.starts])
-        if counted.sum() != total.sum() or not np.array_equal(counted, expected):
-            raise FitError("these are not the runs of the fit: their transitions do not add up to its counts")
+
+def require_counts_of(fit: ChainFit, states: Sequence[str], table: csr_array) -> None:
+    """Refuse runs whose sum is not what a fit was made from.
+
+    Args:
+        fit: the fit. states, table: as `RunCounts` has them; rows may be sums of runs.
+
+    Raises:
+        FitError: the counts differ.
+    """
+    total = np.asarray(table.sum(axis=0)).ravel().reshape(len(states) + 1, len(states) + 2)
+    rows = fit.counts.under(fit.policy)
+    mine = {name: i for i, name in enumerate(states)}
+    if any(name not in mine for name in rows.states):
+        raise FitError("these are not the runs of the fit: it has a state that none of them visits")
+    order = [mine[name] for name in rows.states]
+    columns = [*order, len(states), len(states) + 1]
+    counted = total[np.ix_([*order, len(states)], columns)]
+    expected = np.vstack([rows.counts.toarray(), rows.starts])
+    if counted.sum() != total.sum() or not np.array_equal(counted, expected):
+        raise FitError("these are not the runs of the fit: their transitions do not add up to its counts")

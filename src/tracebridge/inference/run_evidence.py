@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracebridge.chain.survival import LengthCounts
 from tracebridge.inference.corpus_counts import PathCounts
 from tracebridge.inference.counting import path_counts
-from tracebridge.inference.run_counts import RunCounts
+from tracebridge.inference.resampling_units import ResamplingUnits
+from tracebridge.inference.run_counts import RunCounts, require_counts_of
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
@@ -19,8 +22,21 @@ STANDARD_COVARIATES = ("task_id", "trial", "model")
 _BATCH_STEPS = 65_536
 
 
-def count_runs(fit: ChainFit, traces: Iterable[Trace], covariates: Sequence[str]) -> tuple[RunCounts, PathCounts]:
-    """Count the runs of a fit for the bootstrap and for the certificate.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunEvidence:
+    """What the runs of a fit say, in memory that does not grow with their number.
+
+    Attributes:
+        paths: for the certificate. units: for the bootstrap. lengths: when runs ended, and how.
+    """
+
+    paths: PathCounts
+    units: ResamplingUnits
+    lengths: LengthCounts
+
+
+def count_runs(fit: ChainFit, traces: Iterable[Trace], covariates: Sequence[str]) -> RunEvidence:
+    """Count the runs of a fit, in one pass.
 
     Args:
         fit: the fit. traces: the runs that it was made from. covariates: what the certificate may test.
@@ -29,6 +45,7 @@ def count_runs(fit: ChainFit, traces: Iterable[Trace], covariates: Sequence[str]
         FitError: the files have changed since the chain was fitted.
     """
     paths = PathCounts.empty(covariates)
+    lengths = LengthCounts.empty()
 
     def passing() -> Iterator[Trace]:
         nonlocal paths
@@ -43,8 +60,15 @@ def count_runs(fit: ChainFit, traces: Iterable[Trace], covariates: Sequence[str]
             yield trace
         paths += path_counts(fit, batch, covariates=covariates)
 
-    runs = RunCounts.of_traces(fit, passing())
-    return runs, paths
+    def counted() -> Iterator[RunCounts]:
+        nonlocal lengths
+        for part in RunCounts.batches(fit, passing()):
+            lengths += LengthCounts.from_lengths(part.lengths, part.outcomes)
+            yield part
+
+    units = ResamplingUnits.of(counted())
+    require_counts_of(fit, units.states, units.runs.table)
+    return RunEvidence(paths=paths, units=units, lengths=lengths)
 
 
 def varying_covariates(paths: PathCounts) -> tuple[str, ...]:

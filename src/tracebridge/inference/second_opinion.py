@@ -26,7 +26,7 @@ from tracebridge.closedform.bounds import number_of_steps
 from tracebridge.closedform.sensitivity import mean_time_gradient, reliability_gradient
 from tracebridge.errors import EngineError, UsageError
 from tracebridge.inference.batched_evaluation import TIE
-from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES, Bootstrap, Unit, unsmoothed_chain
+from tracebridge.inference.bootstrap import DEFAULT_RESAMPLES, Bootstrap, unsmoothed_chain
 from tracebridge.inference.expanded.posterior import no_draws, resampled_otherwise, runs_of
 from tracebridge.inference.expanded.resampling import Resamples
 from tracebridge.inference.few_units import few_units_text, resampled_interval
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tracebridge.chain.fit import ChainFit
     from tracebridge.chain.markov import MarkovChain
-    from tracebridge.inference.run_counts import RunCounts
+    from tracebridge.inference.resampling_units import ResamplingUnits, Unit
     from tracebridge.pctl.ast import Property, PropertyFile
 
 _NOUNS: Mapping[Unit, str] = {"trace": "run", "task": "task"}
@@ -83,7 +83,7 @@ def second_opinions(
     fit: ChainFit | ExpandedFit,
     properties: PropertyFile | Path | str,
     *,
-    runs: RunCounts | None = None,
+    runs: ResamplingUnits | None = None,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
     level: float = DEFAULT_LEVEL,
@@ -95,8 +95,8 @@ def second_opinions(
         fit: the fitted chain; its counts, censoring policy and start matter, its prior and support do not. A chain that
             remembers more has no delta method, and no bootstrap but of the unit that its draws do not resample.
         properties: a property file, the path of one, or the text of one.
-        runs: what each run adds to the counts; without it there is no bootstrap of a first-order chain, others have
-            their runs. Where every run has a task, tasks are drawn again as well.
+        runs: what is drawn again; without it there is no bootstrap of a first-order chain, others have their runs.
+            Where every run has a task, tasks are drawn again as well.
         resamples: how many corpora of each kind; fewer of chains that are refitted. seed: of the resamples.
         level: of the intervals.
         constants: values for constants of the file.
@@ -170,7 +170,7 @@ class _Resampled:
 
 
 def _resampled(
-    fit: ChainFit | ExpandedFit, runs: RunCounts | None, resamples: int, seed: int, level: float
+    fit: ChainFit | ExpandedFit, runs: ResamplingUnits | None, resamples: int, seed: int, level: float
 ) -> Iterator[_Resampled]:
     """Methods of resampling."""
     if isinstance(fit, ExpandedFit):
@@ -187,13 +187,19 @@ def _resampled(
                 number=number,
             )
     elif runs is not None:
-        has_tasks = len(runs.task_names) > 1 and bool((runs.tasks >= 0).all())
-        units: tuple[Unit, ...] = ("trace", "task") if has_tasks else ("trace",)
-        for unit in units:
-            stacks = Bootstrap.of_runs(fit, runs, unit).resamples(resamples, seed)
-            number = runs.n_runs if unit == "trace" else len(runs.task_names)
+        kinds: tuple[Unit, ...] = ("trace",)
+        if runs.tasks is not None and runs.tasks.n_items > 1:
+            kinds = ("trace", "task")
+        for unit in kinds:
+            table = runs.of_kind(unit)
+            dealt = f" in {table.n_units:,} random groups" if table.is_grouped else ""
             yield _Resampled(
-                name=f"{unit} bootstrap", unit=unit, units=number, level=level, stacks=stacks, number=resamples
+                name=f"{unit} bootstrap{dealt}",
+                unit=unit,
+                units=table.n_units,
+                level=level,
+                stacks=Bootstrap.of_units(fit, runs, unit).resamples(resamples, seed),
+                number=resamples,
             )
 
 

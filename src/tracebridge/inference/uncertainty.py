@@ -25,6 +25,7 @@ from tracebridge.errors import EngineError, Location, Problem, PropertyError, Us
 from tracebridge.html_table import html_table
 from tracebridge.inference.batched_evaluation import TIE, PropertyDraws, evaluate_draws, one_by_one
 from tracebridge.inference.expanded.posterior import FitDraws, no_draws
+from tracebridge.inference.identification import NO_VARIATION_REASON, is_unvaried
 from tracebridge.inference.intervals import Interval, equal_tailed
 from tracebridge.inference.posterior import DEFAULT_DRAWS
 from tracebridge.pctl import fold_steps, parse_properties, read_properties
@@ -60,7 +61,8 @@ class PropertyUncertainty:
             counterpart; None for a query. They do not sum to one where draws have no truth value.
         draws, seed: how many draws, from which seed. undefined: draws in which the value or the truth is undefined;
             mean and interval leave them out.
-        verdict: by the rule above; None for a query. reason: why it is undecided or was not evaluated.
+        verdict: by the rule above; None for a query. reason: why it is undecided or was not evaluated. There is no
+            mean, interval or share where a chain without a prior has the same value in all draws, which the notes say.
         notes: what else to know, one sentence each.
     """
 
@@ -166,6 +168,10 @@ def property_uncertainty(
     for each, outcome, point in zip(new, outcomes, points, strict=True):
         known[each.formula] = outcome, point
     found = [summarised(each, *known[each.formula], level=level, seed=seed, method=source.method) for each in resolved]
+    found = [
+        _without_variation(each) if each.interval is not None and is_unvaried(fit, each.interval) else each
+        for each in found
+    ]
     if number == draws:
         return found
     fewer = f"{number} draws and not {draws:,}: {source.reason}"
@@ -298,6 +304,21 @@ def _of_values(values: np.ndarray[Any, np.dtype[np.float64]], level: float, meth
         return {}
     interval, errors = equal_tailed(defined, level, method)
     return {"mean": float(defined.mean()), "interval": interval, "quantile_errors": errors}
+
+
+def _without_variation(found: PropertyUncertainty) -> PropertyUncertainty:
+    """What is left of a property of which all draws are the same for want of a prior."""
+    return replace(
+        found,
+        mean=None,
+        interval=None,
+        quantile_errors=None,
+        satisfied=None,
+        violated=None,
+        verdict=None if found.verdict is None else Verdict.UNDECIDED,
+        reason=None if found.verdict is None else NO_VARIATION_REASON,
+        notes=(*found.notes, NO_VARIATION_REASON),
+    )
 
 
 def _slow_notes(property_: Property, draws: int) -> list[str]:

@@ -25,13 +25,16 @@ from tracebridge.pctl.ast import (
 from tracebridge.pctl.constants import constant_values
 from tracebridge.pctl.finding import Finding, Severity, entries, error_at, name_of, nodes
 from tracebridge.pctl.lint_bounds import bound_findings, quantile_findings
-from tracebridge.pctl.parser import ANNOTATION_KEYS
 from tracebridge.pctl.portability import portability
 from tracebridge.pctl.printer import Target, format_formula, quote
 from tracebridge.pctl.references import expand_labels, free_identifiers, reward_bounds
+from tracebridge.pctl.remarks import ANNOTATION_KEYS
 
 BUILT_IN_LABELS = frozenset({"init", "deadlock"})
 """Labels that PRISM and Storm define on every model."""
+
+SEVERITIES = ("blocking", "advisory")
+"""What ``//@ severity`` may say; without it, or with another word, a property is blocking."""
 
 
 def lint(
@@ -193,6 +196,11 @@ def _annotations(file: PropertyFile) -> Iterator[Finding]:
                 message = f"credible {note.value[:80]} is no level"
                 hint = "the share of the posterior in which the property must hold: at least 0.5, and below 1"
                 yield Finding(severity="error", message=message, span=note.span, hint=hint, property=entry.name)
+            elif note.key == "severity" and note.value not in SEVERITIES:
+                near = difflib.get_close_matches(note.value.lower(), SEVERITIES, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it is {' or '.join(SEVERITIES)}"
+                message = f"severity {note.value[:80]} is unknown, and the property counts as blocking"
+                yield Finding(severity="warning", message=message, span=note.span, hint=hint, property=entry.name)
     for note in file.unattached:
         message = f"no property follows the annotation {note.key}"
         yield Finding(severity="warning", message=message, span=note.span, hint="put it before its property")

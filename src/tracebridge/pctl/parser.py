@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
@@ -13,19 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracebridge.errors import Location, Problem, PropertyError
-from tracebridge.pctl.ast import (
-    Annotation,
-    Binary,
-    Constant,
-    Formula,
-    LabelDefinition,
-    Node,
-    PathBinary,
-    Property,
-    PropertyFile,
-    Span,
-    children,
-)
+from tracebridge.pctl.ast import Constant, Formula, LabelDefinition, Property, PropertyFile
+from tracebridge.pctl.nesting import MAX_DEPTH, check_depth
+from tracebridge.pctl.remarks import attach_remarks
 from tracebridge.pctl.source import MAX_PROBLEMS, Source
 from tracebridge.pctl.typecheck import check_file, check_formula
 
@@ -36,27 +24,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 200_000
 """The largest property file that is read."""
-
-MAX_DEPTH = 1_000
-"""The deepest nesting that is accepted.
-
-A chain such as ``a | b | c``, of operators that bind equally strongly, is one level however long it is.
-"""
-
-ANNOTATION_KEYS = ("requirement", "credible", "severity", "note")
-"""The annotations that tracebridge knows; a file may carry others, and ``lint`` names them."""
-
-_ONE_WORD_KEYS = ("credible", "severity")
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*"|//[^\r\n]*')
-
-_RANKS = {
-    sign: rank
-    for rank, signs in enumerate((("=>",), ("<=>",), ("|",), ("&",), ("=", "!="), ("<", "<=", ">", ">="), "+-", "*/"))
-    for sign in signs
-}
-"""How strongly the binary operators bind."""
-
-_Item = Constant | LabelDefinition | Property
 
 
 def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
@@ -75,8 +42,10 @@ def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
     _check_separation(items, source)
     plain = [item if isinstance(item, Constant | LabelDefinition) else item.property for item in items]
     for item in plain:
-        _check_depth(item, source)
-    plain, trailing = _attach_comments(plain, source)
+        formula = item.value if isinstance(item, Constant) else item.formula
+        if formula is not None:
+            check_depth(formula, source)
+    plain, trailing = attach_remarks(plain, source)
     file = PropertyFile(
         properties=tuple(_with_text(item, source) for item in plain if isinstance(item, Property)),
         constants=tuple(item for item in plain if isinstance(item, Constant)),
@@ -97,7 +66,7 @@ def parse_formula(text: str) -> Formula:
     """
     source = Source(_checked_size(text, None))
     formula = _parse_alone(source)
-    _check_node_depth(formula, source)
+    check_depth(formula, source)
     check_formula(formula, source)
     return formula
 
@@ -277,100 +246,6 @@ def _check_separation(items: list[Constant | LabelDefinition | ParsedProperty], 
         raise PropertyError(problems[:MAX_PROBLEMS])
 
 
-def _check_depth(item: _Item, source: Source) -> None:
-    formula = item.value if isinstance(item, Constant) else item.formula
-    if formula is not None:
-        _check_node_depth(formula, source)
-
-
-def _check_node_depth(root: Node, source: Source) -> None:
-    stack = [(root, 1)]
-    while stack:
-        node, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            span = node.span or root.span
-            assert span is not None  # noqa: S101 - the parser gives every node a span
-            raise source.error(span, f"nested more than {MAX_DEPTH:,} deep", "name parts of it with label definitions")
-        stack.extend((child, depth + (not _continues(child, node))) for child in children(node))
-
-
-def _continues(child: Node, node: Node) -> bool:
-    """Whether the child is the left part of a chain that the node continues, as ``a | b`` in ``a | b | c``."""
-    return (
-        isinstance(node, Binary | PathBinary)
-        and child is node.left
-        and isinstance(child, Binary | PathBinary)
-        and _RANKS[child.operator] == _RANKS[node.operator]
-    )
-
-
 def _with_text(item: Property, source: Source) -> Property:
     span = item.formula.span
     return replace(item, text=source.slice(span)) if span is not None else item
-
-
-# ---------------------------------------------------------------- comments and annotations
-
-
-@dataclass(slots=True)
-class _Remarks:
-    """The comments and annotations that wait for the item they belong to."""
-
-    comments: list[str] = field(default_factory=list)
-    annotations: list[Annotation] = field(default_factory=list)
-    last_line: int = 0
-
-    def reach(self, line: int) -> None:
-        """Note that something stands on this line; blank lines before it become one empty comment."""
-        if self.last_line and line > self.last_line + 1 and self.comments[-1:] != [""]:
-            self.comments.append("")
-        self.last_line = line
-
-    def add(self, text: str, span: Span) -> None:
-        self.reach(span.line)
-        if not text.startswith("//@"):
-            self.comments.append(text.rstrip())
-            return
-        key, *rest = text[3:].split(maxsplit=1) or [""]
-        value = " ".join(rest[0].splitlines()).strip() if rest else ""  # Unicode has more line ends
-        if key in _ONE_WORD_KEYS and len(words := value.split(maxsplit=1)) > 1:
-            value = words[0]
-            self.comments.append(f"// {words[1]}")
-        self.annotations.append(Annotation(key=key, value=value, span=span))
-
-    def take_comments(self) -> tuple[str, ...]:
-        comments, self.comments = tuple(self.comments), []
-        return comments
-
-    def take_annotations(self) -> tuple[Annotation, ...]:
-        annotations, self.annotations = tuple(self.annotations), []
-        return annotations
-
-
-def _comments(source: Source) -> Iterator[tuple[str, Span]]:
-    for match in _STRING_OR_COMMENT.finditer(source.text):
-        if match[0].startswith("//"):
-            yield match[0], source.position(match.start(), len(match[0]))
-
-
-def _attach_comments(items: list[_Item], source: Source) -> tuple[list[_Item], _Remarks]:
-    """Give each item the comments before it and on its own lines; annotations wait for the next property."""
-    remaining = list(_comments(source))[::-1]
-    waiting = _Remarks()
-    attached: list[_Item] = []
-    for item in items:
-        assert item.span is not None  # noqa: S101 - the parser gives every item a span
-        while remaining and remaining[-1][1].line < item.span.line:
-            waiting.add(*remaining.pop())
-        waiting.reach(item.span.line)
-        while remaining and remaining[-1][1].line <= item.span.end_line:
-            waiting.add(*remaining.pop())
-        waiting.last_line = item.span.end_line
-        if isinstance(item, Property):
-            annotations = waiting.take_annotations()
-            attached.append(replace(item, comments=waiting.take_comments(), annotations=annotations))
-        else:
-            attached.append(replace(item, comments=waiting.take_comments()))
-    for comment in reversed(remaining):
-        waiting.add(*comment)
-    return attached, waiting

@@ -10,46 +10,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from tracebridge.pctl.ast import (
-    AutomatonPath,
-    Binary,
-    Call,
-    Coalition,
-    Conditional,
-    CumulativeReward,
-    Eventually,
-    Filter,
-    Formula,
-    Globally,
-    Identifier,
-    InstantaneousReward,
-    Label,
-    LongRunReward,
-    Multi,
-    Next,
-    Node,
-    Number,
-    OnePerStep,
-    PathBinary,
-    PathFormula,
-    PathNot,
-    PathReward,
-    Probability,
-    Quantified,
-    Quantile,
-    ReachReward,
-    Release,
-    Reward,
-    RewardBound,
-    RewardPath,
-    SteadyState,
-    StepBound,
-    Threshold,
-    Truth,
-    Unary,
-    Until,
-    WeakUntil,
-)
+from tracebridge.pctl import ast
 
 Target = Literal["prism", "storm"]
 Names = Callable[[str], str]
@@ -73,12 +34,13 @@ BINDING = {
 """How strongly the binary operators bind, weakest first."""
 _TEMPORAL, _CONDITIONAL, _NOT, _SUM, _PRODUCT, _SIGNED, _ATOM = -1, 0, 5, 8, 9, 10, 11
 _LONGEST_DECIMAL = 4_000
-_ZERO = Number(Fraction(0), integer=True)
-_ONE = Number(Fraction(1), integer=True)
-_LETTERS = {Next: "X", Eventually: "F", Globally: "G", Until: "U", WeakUntil: "W", Release: "R"}
+_ZERO = ast.Number(Fraction(0), integer=True)
+_ONE = ast.Number(Fraction(1), integer=True)
 
 
-def format_formula(formula: Formula | PathFormula, *, target: Target | None = None, names: Names | None = None) -> str:
+def format_formula(
+    formula: ast.Formula | ast.PathFormula, *, target: Target | None = None, names: Names | None = None
+) -> str:
     """The text of a formula.
 
     Args:
@@ -106,15 +68,15 @@ def format_formula(formula: Formula | PathFormula, *, target: Target | None = No
     return "".join(text)
 
 
-def negation(formula: Formula) -> Formula:
+def negation(formula: ast.Formula) -> ast.Formula:
     """Not the formula; a double negation is left out, and not true is false."""
     match formula:
-        case Unary(operator="!"):
+        case ast.Unary(operator="!"):
             return formula.operand
-        case Truth():
-            return Truth(not formula.value, span=formula.span)
+        case ast.Truth():
+            return ast.Truth(not formula.value, span=formula.span)
         case _:
-            return Unary("!", formula, span=formula.span)
+            return ast.Unary("!", formula, span=formula.span)
 
 
 def quote(name: str) -> str:
@@ -132,7 +94,7 @@ def _escape(code: int) -> str:
 class _Part(NamedTuple):
     """A node where the grammar wants one that binds at least as strongly as ``minimum``."""
 
-    node: Node
+    node: ast.Node
     minimum: int
 
 
@@ -147,72 +109,72 @@ class _Spelling:
 
     def pieces(self, part: _Part) -> list[_Piece]:
         node = part.node
-        pieces, level = self._formula(node) if isinstance(node, Formula) else self._path(node)
+        pieces, level = self._formula(node) if isinstance(node, ast.Formula) else self._path(node)
         return pieces if level >= part.minimum else ["(", *pieces, ")"]
 
     # ------------------------------------------------------------ formulas
 
-    def _formula(self, formula: Formula) -> tuple[list[_Piece], int]:
+    def _formula(self, formula: ast.Formula) -> tuple[list[_Piece], int]:
         match formula:
-            case Truth():
+            case ast.Truth():
                 return ["true" if formula.value else "false"], _ATOM
-            case Number():
+            case ast.Number():
                 text, level = _number(formula)
                 return [text], level
-            case Label():
+            case ast.Label():
                 return [self._quoted(formula.name)], _ATOM
-            case Identifier():
+            case ast.Identifier():
                 return [formula.name], _ATOM
-            case Unary():
+            case ast.Unary():
                 level = _NOT if formula.operator == "!" else _SIGNED
                 return [formula.operator, _Part(formula.operand, level)], level
-            case Binary():
+            case ast.Binary():
                 level = BINDING[formula.operator]
                 left, right = _Part(formula.left, level), _Part(formula.right, level + 1)
                 return [left, f" {formula.operator} ", right], level
-            case Conditional():
+            case ast.Conditional():
                 test, then = _Part(formula.test, 1), _Part(formula.then, 1)
                 return [test, " ? ", then, " : ", _Part(formula.otherwise, _CONDITIONAL)], _CONDITIONAL
-            case Call():
+            case ast.Call():
                 return [f"{formula.function}(", *_listed(formula.arguments), ")"], _ATOM
-            case Filter():
+            case ast.Filter():
                 operands = [formula.operand] if formula.states is None else [formula.operand, formula.states]
                 return [f"filter({formula.kind}, ", *_listed(operands), ")"], _ATOM
-            case Multi():
+            case ast.Multi():
                 return [f"{formula.kind}(", *_listed(formula.objectives), ")"], _ATOM
-            case Quantile():
+            case ast.Quantile():
                 variables = [f"{v.optimum} {v.name}, " if v.optimum else f"{v.name}, " for v in formula.variables]
                 return ["quantile(", *variables, _Part(formula.operator, _CONDITIONAL), ")"], _ATOM
-            case Coalition():
+            case ast.Coalition():
                 players = ",".join(formula.players)
                 brackets = f"[[{players}]] " if formula.opponents else f"<<{players}>> "
                 return [brackets, _Part(formula.operator, _ATOM)], _ATOM
             case _:
                 return self._operator(formula), _ATOM
 
-    def _operator(self, operator: Probability | Reward | SteadyState | Quantified) -> list[_Piece]:
+    def _operator(self, operator: ast.Probability | ast.Reward | ast.SteadyState | ast.Quantified) -> list[_Piece]:
         match operator:
-            case Probability():
+            case ast.Probability():
                 head = [f"P{operator.optimum or ''}", *_requirement(operator.threshold)]
                 return [*head, " [ ", *self._given(_Part(operator.path, _TEMPORAL), operator.condition), " ]"]
-            case Reward():
+            case ast.Reward():
                 head = [*self._reward_head(operator), operator.optimum or "", *_requirement(operator.threshold)]
                 return [*head, " [ ", *self._given(_Part(operator.path, _TEMPORAL), operator.condition), " ]"]
-            case SteadyState():
+            case ast.SteadyState():
                 head = [f"S{operator.optimum or ''}", *_requirement(operator.threshold)]
                 return [*head, " [ ", _Part(operator.operand, _CONDITIONAL), " ]"]
-            case Quantified():
+            case ast.Quantified():
                 return [f"{operator.quantifier} [ ", _Part(operator.path, _TEMPORAL), " ]"]
 
     @staticmethod
-    def _given(path: _Part, condition: PathFormula | None) -> list[_Piece]:
+    def _given(path: _Part, condition: ast.PathFormula | None) -> list[_Piece]:
         return [path] if condition is None else [path, " || ", _Part(condition, _TEMPORAL)]
 
-    def _reward_head(self, operator: Reward) -> list[_Piece]:
+    def _reward_head(self, operator: ast.Reward) -> list[_Piece]:
         match operator.structure:
             case None:
                 return ["R"]
-            case OnePerStep():
+            case ast.OnePerStep():
                 return ["T"]
             case str(name):
                 return [f"R{{{self._quoted(name)}}}"]
@@ -221,37 +183,37 @@ class _Spelling:
 
     # ------------------------------------------------------------ paths
 
-    def _path(self, path: PathFormula | RewardPath) -> tuple[list[_Piece], int]:
+    def _path(self, path: ast.PathFormula | ast.RewardPath) -> tuple[list[_Piece], int]:
         match path:
-            case Next() | Eventually() | Globally():
-                bound = [] if isinstance(path, Next) else self._bounds(path.bound, path.reward_bounds)
-                return [_LETTERS[type(path)], *bound, " ", *_operand(path.operand, after_letter=True)], _TEMPORAL
-            case Until() | WeakUntil() | Release():
-                operator = [f" {_LETTERS[type(path)]}", *self._bounds(path.bound, path.reward_bounds), " "]
+            case ast.Next() | ast.Eventually() | ast.Globally():
+                bound = [] if isinstance(path, ast.Next) else self._bounds(path.bound, path.reward_bounds)
+                return [path.letter, *bound, " ", *_operand(path.operand, after_letter=True)], _TEMPORAL
+            case ast.Until() | ast.WeakUntil() | ast.Release():
+                operator = [f" {path.letter}", *self._bounds(path.bound, path.reward_bounds), " "]
                 return [*_operand(path.left), *operator, *_operand(path.right)], _TEMPORAL
-            case PathNot():
+            case ast.PathNot():
                 return ["!", _Part(path.operand, _NOT)], _NOT
-            case PathBinary():
+            case ast.PathBinary():
                 level = BINDING[path.operator]
                 return [_Part(path.left, level), f" {path.operator} ", _Part(path.right, level + 1)], level
-            case AutomatonPath():
+            case ast.AutomatonPath():
                 pieces: list[_Piece] = [f"HOA: {{{quote(path.file)}"]
                 for proposition in path.propositions:
                     pieces += [f", {quote(proposition.name)} -> ", _Part(proposition.formula, _CONDITIONAL)]
                 return [*pieces, "}"], _TEMPORAL
-            case ReachReward():
+            case ast.ReachReward():
                 return ["F ", *_operand(path.operand, after_letter=True)], _TEMPORAL
-            case PathReward():
+            case ast.PathReward():
                 return [_Part(path.path, _TEMPORAL)], _TEMPORAL
-            case CumulativeReward():
+            case ast.CumulativeReward():
                 return self._cumulative(path), _TEMPORAL
-            case InstantaneousReward():
+            case ast.InstantaneousReward():
                 return ["I=", _Part(path.time, _SUM)], _TEMPORAL
-            case LongRunReward():
+            case ast.LongRunReward():
                 return ["S"], _TEMPORAL
 
-    def _cumulative(self, path: CumulativeReward) -> list[_Piece]:
-        steps = None if path.bound is None else StepBound(upper=path.bound, upper_strict=path.strict)
+    def _cumulative(self, path: ast.CumulativeReward) -> list[_Piece]:
+        steps = None if path.bound is None else ast.StepBound(upper=path.bound, upper_strict=path.strict)
         if steps is not None and path.bound is not None and not path.reward_bounds:
             bounds: list[_Piece] = ["<" if path.strict else "<=", _Part(path.bound, _SUM)]
         else:
@@ -261,7 +223,7 @@ class _Spelling:
         # Storm reads C<=5 discount=0.9, but Cdiscount=0.9 only without the space
         return ["C", *bounds, " discount=" if bounds else "discount=", _Part(path.discount, _SUM)]
 
-    def _bounds(self, steps: StepBound | None, rewards: tuple[RewardBound, ...]) -> list[_Piece]:
+    def _bounds(self, steps: ast.StepBound | None, rewards: tuple[ast.RewardBound, ...]) -> list[_Piece]:
         if not rewards:
             return [] if steps is None else _ends(steps)
         if steps is None and len(rewards) == 1 and rewards[0].structure is not None:
@@ -278,29 +240,29 @@ class _Spelling:
         return quote(self._names(name))
 
 
-def _listed(formulas: Iterable[Formula]) -> list[_Piece]:
+def _listed(formulas: Iterable[ast.Formula]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for formula in formulas:
         pieces += [", ", _Part(formula, _CONDITIONAL)]
     return pieces[1:]
 
 
-def _requirement(threshold: Threshold | None) -> list[_Piece]:
+def _requirement(threshold: ast.Threshold | None) -> list[_Piece]:
     return ["=?"] if threshold is None else [threshold.comparison, _Part(threshold.value, _SUM)]
 
 
-def _operand(operand: Formula | PathFormula, *, after_letter: bool = False) -> list[_Piece]:
+def _operand(operand: ast.Formula | ast.PathFormula, *, after_letter: bool = False) -> list[_Piece]:
     """An operand in parentheses, unless it is one word, an operator, or the negation of one; X F stands without."""
     negations = 0
     inner = operand
-    while isinstance(inner, PathNot) or (isinstance(inner, Unary) and inner.operator == "!"):
+    while isinstance(inner, ast.PathNot) or (isinstance(inner, ast.Unary) and inner.operator == "!"):
         inner, negations = inner.operand, negations + 1
-    if after_letter and not negations and isinstance(inner, Next | Eventually | Globally):
+    if after_letter and not negations and isinstance(inner, ast.Next | ast.Eventually | ast.Globally):
         return [_Part(inner, _TEMPORAL)]
     return ["!" * negations, _Part(inner, _ATOM)]
 
 
-def _ends(bound: StepBound) -> list[_Piece]:
+def _ends(bound: ast.StepBound) -> list[_Piece]:
     lower, upper = bound.lower, bound.upper
     if bound.exact and upper is not None:
         return ["=", *_end(upper)]
@@ -308,22 +270,22 @@ def _ends(bound: StepBound) -> list[_Piece]:
         return [">" if bound.lower_strict else ">=", *_end(lower or _ZERO)]
     if lower is None:
         return ["<" if bound.upper_strict else "<=", *_end(upper)]
-    first = Binary("+", lower, _ONE) if bound.lower_strict else lower
-    last = Binary("-", upper, _ONE) if bound.upper_strict else upper
+    first = ast.Binary("+", lower, _ONE) if bound.lower_strict else lower
+    last = ast.Binary("-", upper, _ONE) if bound.upper_strict else upper
     return ["[", _Part(first, _SUM), ",", _Part(last, _SUM), "]"]
 
 
-def _end(formula: Formula) -> list[_Piece]:
+def _end(formula: ast.Formula) -> list[_Piece]:
     """The end of a bound: PRISM reads ``F<=k (a)`` as meant, but ``F<=2*k (a)`` as a call of k."""
     part = _Part(formula, _ATOM)
-    return ["(", part, ")"] if isinstance(formula, Call) else [part]
+    return ["(", part, ")"] if isinstance(formula, ast.Call) else [part]
 
 
-def _number(number: Number) -> tuple[str, int]:
+def _number(number: ast.Number) -> tuple[str, int]:
     """A number and how strongly its text binds; a value that is no decimal is written as a fraction."""
     value = number.value
     if value < 0:
-        text, level = _number(Number(-value, number.integer))
+        text, level = _number(ast.Number(-value, number.integer))
         return f"-{text}", min(level, _SIGNED)
     if number.integer:
         return str(value), _ATOM if value.denominator == 1 else _PRODUCT

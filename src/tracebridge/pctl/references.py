@@ -36,7 +36,7 @@ from tracebridge.pctl.ast import (
     walk,
 )
 from tracebridge.pctl.evaluation import refusal
-from tracebridge.pctl.parser import MAX_DEPTH
+from tracebridge.pctl.nesting import MAX_DEPTH
 from tracebridge.pctl.printer import BINDING
 from tracebridge.pctl.rewrite import rewrite
 

@@ -149,8 +149,8 @@ def _covariate_rows(certificate: Certificate) -> list[list[str]]:
 
 def _where(certificate: Certificate, *, cells: int | None = None) -> Iterator[str]:
     """Curves, states and cells, so many of the last for each statistic."""
-    if certificate.p <= certificate.level:
-        curve = certificate.curve
+    curve = certificate.curve
+    if certificate.p <= certificate.level and curve is not None:
         yield (
             f"largest gap of the curves: {curve.outcome} within {counted(curve.step, 'step')}, {curve.observed:.3g} "
             f"observed (Aalen-Johansen) against {curve.fitted:.3g} by the chain"
@@ -186,9 +186,10 @@ def _published(certificate: Certificate) -> str:
             f"; times to success of the runs and of the chain {told} by a Kolmogorov-Smirnov distance of "
             f"{paper.ks_distance:.3g}, p = {paper.ks_p:.3g} of {counted(paper.n_success, 'run')}"
         )
+    gap = "" if paper.gap is None else f"; largest gap of R(d) {paper.gap:.3g}"
     return (
         f"{verdict}. It accepts where the AIC prefers the first order and the times to success are not told apart "
-        f"(arXiv:2604.24579, algorithm 2). Here: {order}{times}; largest gap of R(d) {paper.gap:.3g}. It stands here "
+        f"(arXiv:2604.24579, algorithm 2). Here: {order}{times}{gap}. It stands here "
         "for comparison; the certificate does not use it"
     )
 
@@ -196,10 +197,10 @@ def _published(certificate: Certificate) -> str:
 def _figures(certificate: Certificate) -> str:
     figures = certificate.figures
     return (
-        f"Here, by the runs that the chain was fitted to and their weights if they have some: R_inf "
-        f"{_or_none(figures.reliability)}, pass rate {_or_none(figures.pass_rate)}; MTTA "
-        f"{_or_none(figures.mean_time)}, mean length {_or_none(figures.mean_length)}; what sets them apart is the "
-        "prior, the censoring, and the start if it was given"
+        f"Here R_inf {_or_none(figures.reliability)}, pass rate {_or_none(figures.pass_rate)}; MTTA "
+        f"{_or_none(figures.mean_time)}, mean length {_or_none(figures.mean_length)}; pass rate and mean length are of "
+        "the runs of the fit that were seen to end, with their weights if they have some, and what sets them apart "
+        "from the chain is the prior, the censoring, and the start if it was given"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracebridge.checking.result import number_to_json
 from tracebridge.report.markdown import bullets, escape, table
+from tracebridge.report.table import format_number
 
 if TYPE_CHECKING:
     from tracebridge.inference.ending_choices import EndingChoice, EndingChoices, HeadlineNumbers
@@ -37,7 +38,8 @@ def ending_choices_to_dict(choices: EndingChoices) -> dict[str, Any]:
 
 def ending_choices_markdown(choices: EndingChoices, names: list[str]) -> Iterator[str]:
     """The table, and what was left out; ``names`` are those of the properties."""
-    shown = names[: MAX_COLUMNS if choices.present.values else 0]
+    has_values = any(each.values for each in (choices.present, *(each.numbers for each in choices.choices)))
+    shown = names[: MAX_COLUMNS if has_values else 0]
     yield (
         "Whether a run that was cut failed is a choice. What the numbers of the first-order chain would be if the runs "
         "that ended so were counted otherwise (a success is no matter of choice):"
@@ -51,8 +53,8 @@ def ending_choices_markdown(choices: EndingChoices, names: list[str]) -> Iterato
     lines = list(choices.notes)
     if len(names) > len(shown) > 0:
         lines.append(f"the other {len(names) - len(shown)} properties are in results.json")
-    reasons = dict.fromkeys(each.numbers.missing for each in choices.choices if each.numbers.missing is not None)
-    lines += [f"no chain: {reason}" for reason in reasons]
+    tried = (choices.present, *(each.numbers for each in choices.choices))
+    lines += [f"none: {reason}" for reason in dict.fromkeys(each.missing for each in tried) if reason is not None]
     yield bullets(map(escape, lines))
 
 
@@ -83,12 +85,12 @@ def _runs(choice: EndingChoice) -> str:
 def _cells(numbers: HeadlineNumbers, columns: int) -> list[str]:
     rate = "no run" if numbers.pass_rate is None else f"{float(numbers.pass_rate):.4f}"
     if numbers.reliability is None or numbers.mean_time is None:
-        return [rate, "no chain", "", *[""] * columns]
+        return [rate, "none", "none", *[""] * columns]
     values = list(numbers.values[:columns]) or [None] * columns
-    return [rate, f"{numbers.reliability:.4g}", f"{numbers.mean_time:.4g}", *map(_cell, values)]
+    return [rate, *map(_cell, (numbers.reliability, numbers.mean_time, *values))]
 
 
 def _cell(value: float | bool | None) -> str:
     if value is None:
         return ""
-    return ("true" if value else "false") if isinstance(value, bool) else f"{value:.4g}"
+    return ("true" if value else "false") if isinstance(value, bool) else format_number(value, 4)

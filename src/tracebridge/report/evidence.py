@@ -69,8 +69,12 @@ class Evidence:
 
     @cached_property
     def properties(self) -> ast.PropertyFile:
-        """The properties as they were given, their constants not yet resolved."""
-        return parse_properties(self.document["properties"]["source"])
+        """The properties as they were given, their constants not yet resolved.
+
+        Raises:
+            PropertyError: they are none.
+        """
+        return parse_properties(self.document["properties"]["source"], path="properties.source")
 
     @property
     def constants(self) -> dict[str, Fraction | bool]:

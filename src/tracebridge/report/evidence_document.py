@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from tracebridge.pctl import explain
 from tracebridge.report.assumptions import assumptions_of, limits_of
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 KIND = "tracebridge-evidence"
 SCHEMA_VERSION = 1
+
+#: What is made of the evidence alone, and shows its digest.
+RENDERED = "report.html"
+
+#: The roles of inputs that the corpus does not tell of.
+BESIDE_CORPUS = frozenset({"properties", "states"})
 
 #: What the files of `corpus` that are no traces are, by the format that the reader gives them.
 _ROLES = {"outcomes": "outcomes", "endings": "endings"}
@@ -37,7 +44,7 @@ def evidence_document(
     """The document of evidence.json, with its digest.
 
     Args:
-        tool: of `tool_document`. command: the verb and its options. inputs: role, name and SHA-256 of each file read.
+        tool: of `tool_document`. command: the verb and its options. inputs: of `corpus_inputs` and `input_document`.
         fit: the fit. properties: ``source``, the text as it was given, and the values given for its constants.
         resolved: the same with constants in place. results: of `results_document`.
         files: name to SHA-256 of what lies beside it. What is rendered from the evidence, and may show its digest, is
@@ -65,12 +72,23 @@ def readings_of(resolved: ast.PropertyFile) -> list[dict[str, Any]]:
     return [{"name": each.name, "text": explain(each.formula)} for each in resolved.properties]
 
 
-def corpus_inputs(corpus: Mapping[str, Any]) -> list[dict[str, str]]:
+def corpus_inputs(corpus: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The files that the corpus says it was read from, as inputs."""
     return [
-        {"role": _ROLES.get(file["format"], "traces"), "name": file["path"], "sha256": file["sha256"]}
+        {
+            "role": _ROLES.get(file["format"], "traces"),
+            "name": file["path"],
+            **({"bytes": file["bytes"]} if "bytes" in file else {}),
+            "sha256": file["sha256"],
+        }
         for file in corpus["files"]
     ]
+
+
+def input_document(role: Literal["properties", "states"], path: str | Path, data: bytes) -> dict[str, Any]:
+    """A file that was read beside the corpus, as an input; standard input has no name."""
+    name = None if str(path) == "-" else Path(path).name
+    return {"role": role, "name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def digest_of(document: Mapping[str, Any]) -> str:

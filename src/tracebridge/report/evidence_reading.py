@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from tracebridge.chain.document import parse_document
 from tracebridge.errors import Location, ModelError, Problem
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import KIND
 from tracebridge.report.evidence_schema import EvidenceFile
+from tracebridge.traces.text_document import decoded, parse_document
 
 #: Larger files are refused.
 MAX_BYTES = 128 * 2**20
@@ -46,11 +46,7 @@ def read_evidence(path: str | Path) -> Evidence:
         raise ModelError(f"cannot be read: {error.strerror}", location=place) from error
     if len(data) > MAX_BYTES:
         raise ModelError(f"larger than {MAX_BYTES:,} bytes, which is the most that is read", location=place)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"not UTF-8: byte {error.start} is {data[error.start]:#04x}", location=place) from error
-    return evidence_of(parse_document(text, str(path)), str(path))
+    return evidence_of(parse_document(decoded(data, str(path)), str(path)), str(path))
 
 
 def evidence_of(data: Any, path: str | None = None) -> Evidence:

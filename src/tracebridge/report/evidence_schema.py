@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from tracebridge.report.results_schema import Count, Number, Results, Sha256, Strict
 
@@ -69,11 +69,12 @@ class Command(Strict):
 
 
 class Input(Strict):
-    """A file that was read, by its name and the SHA-256 of its bytes."""
+    """A file that was read, by its name, and the number and the SHA-256 of its bytes."""
 
-    role: Literal["traces", "properties", "outcomes", "endings"]
+    role: Literal["traces", "properties", "outcomes", "endings", "states"]
     name: str | None
     sha256: Sha256
+    size: Count | UnsetType = msgspec.field(name="bytes", default=UNSET)
 
 
 class Properties(Strict):

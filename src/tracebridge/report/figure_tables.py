@@ -62,7 +62,12 @@ def curve_table(findings: Findings, figures: KeyFigures) -> str:
 
 
 def curve_notes(findings: Findings) -> Iterator[str]:
-    """How the observed curve and the last column are to be read."""
+    """Why there is no interval, and how the observed curve and the last column are to be read."""
+    if any(each.posterior is None for each in findings.figure_uncertainty.values()):
+        yield (
+            "There is no 95 % interval where some draws have no such number or, in a chain without a prior, all have "
+            "the same: no draw then gives a chance to what was never seen."
+        )
     observed = findings.observed
     if observed is None:
         return

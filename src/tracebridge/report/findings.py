@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import Agreement, worst_exit_code
 from tracebridge.chain.expanded.fit import ExpandedFit
-from tracebridge.checking.result import Verdict
+from tracebridge.checking.result import CheckResult, Verdict
+from tracebridge.closedform.enclosure import Enclosure
 from tracebridge.inference.expanded.standing import Standing, standings
-from tracebridge.inference.uncertainty import PropertyUncertainty
+from tracebridge.inference.identification import NO_END_REASON, has_seen_an_end
 from tracebridge.pctl import ast
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ RELATIVE_TO_SUPPORT = "relative to support"
 #: Stands beside everything about a chain of runs none of which was seen to end.
 NO_END_SEEN = "no end was seen"
 
+_UNDEFINED = Enclosure.exactly(nan)
 _ENDS = frozenset({"success", "failure", "absorbed"})
 
 
@@ -151,29 +154,47 @@ def marks_of(basis: Sequence[QualitativeBasis], mark: str | None = None) -> tupl
 
 def end_was_seen(fit: ChainFit | ExpandedFit) -> bool:
     """Whether some run behind a fit succeeded or failed, under its policy for censored runs."""
-    rows = (fit.base if isinstance(fit, ExpandedFit) else fit).row_counts()
-    m = len(rows.states)
-    return bool(rows.starts[m:].any() or rows.counts[:, [m, m + 1]].sum())
+    return has_seen_an_end(fit.base if isinstance(fit, ExpandedFit) else fit)
 
 
 def without_an_end(finding: PropertyFinding) -> PropertyFinding:
-    """A finding about runs none of which was seen to end: marked, and undecided if it is about how runs end.
+    """A finding about runs none of which was seen to end: marked, and undefined if it is about how runs end, or when.
 
-    The chain gives such a property a value, for it takes the last observation of every run for its last step.
+    Engines give such a property a value, for the chain takes its ends from its prior, or the last observation of every
+    run for its last step. Nothing of that was measured. Engines that disagree stay as they are.
     """
     agreement = finding.agreement
-    marks = (*finding.marks, NO_END_SEEN)
     names = {node.name for node in ast.walk(agreement.property.formula) if isinstance(node, ast.Label)}
-    if not names & _ENDS:
-        return replace(finding, marks=marks)
-    reason, guarantee = "no run was seen to end: its value rests on no observation", finding.guarantee
-    if agreement.verdict in {None, Verdict.SATISFIED, Verdict.VIOLATED}:
-        alone = "" if agreement.verdict is None else f" (the chain alone has it {agreement.verdict})"
-        reasons = [*([agreement.reason] if agreement.reason else []), reason + alone]
-        agreement = replace(agreement, verdict=Verdict.UNDECIDED, reason="; ".join(reasons))
-    if isinstance(agreement.uncertainty, PropertyUncertainty):
-        nothing = replace(agreement.uncertainty, interval=None, quantile_errors=None, satisfied=None, violated=None)
-        agreement = replace(agreement, uncertainty=nothing)
+    if not names & _ENDS or agreement.agree is False or not any(each.answered for each in agreement.results):
+        return replace(finding, marks=(*finding.marks, NO_END_SEEN))
+    reason = "; ".join([*([agreement.reason_at_estimate] if agreement.reason_at_estimate else []), NO_END_REASON])
+    guarantee = finding.guarantee
     if guarantee is not None:
-        guarantee = replace(guarantee, lower=None, upper=None, verdict=None, reason=reason)
-    return replace(finding, agreement=agreement, marks=marks, opinion=None, guarantee=guarantee)
+        guarantee = replace(guarantee, lower=None, upper=None, verdict=None, reason=NO_END_REASON)
+    return PropertyFinding(
+        agreement=replace(
+            agreement,
+            verdict=Verdict.UNDECIDED,
+            reason=reason,
+            at_estimate=Verdict.UNDECIDED,
+            reason_at_estimate=reason,
+            results=tuple(_undefined(each) if each.answered else each for each in agreement.results),
+            uncertainty=None,
+        ),
+        standing=finding.standing,
+        marks=(*(mark for mark in finding.marks if mark != RELATIVE_TO_SUPPORT), NO_END_SEEN),
+        guarantee=guarantee,
+    )
+
+
+def _undefined(result: CheckResult) -> CheckResult:
+    """What an engine found for a number that is undefined."""
+    is_number = result.value is not None or result.range is not None
+    return CheckResult(
+        property=result.property,
+        engine=result.engine,
+        exact=result.exact,
+        verdict=Verdict.UNDECIDED,
+        value=_UNDEFINED if is_number else None,
+        reason=NO_END_REASON,
+    )

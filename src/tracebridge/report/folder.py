@@ -1,9 +1,9 @@
-"""The folder a run writes to: never over someone else's files, and never half a file."""
+"""The folder a run writes to: never over someone else's files, nor what evidence vouches for, and never half a file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +65,18 @@ class OutputFolder:
     def write_json(self, name: str, document: Mapping[str, Any]) -> Path:
         """Write a JSON document, keys in the order given."""
         return self.write(name, document_text(document))
+
+
+def require_unrecorded(target: str | Path, evidence: str | Path, names: Collection[str]) -> None:
+    """Refuse to write over an evidence file, or over a file beside it that a replay compares with it.
+
+    Args:
+        target: where something is to be written. evidence: the file that it is made of. names: of files beside that.
+
+    Raises:
+        UsageError: the target is one of these.
+    """
+    place, own = Path(target), Path(evidence)
+    if place.name not in {own.name, *names} or place.resolve().parent != own.resolve().parent:
+        return
+    raise UsageError(f"{place} is compared with {own} by `tracebridge replay`; write to another name or folder")

@@ -2,8 +2,9 @@
 
 Alone, evidence passes if every property is satisfied or answered, the engines agree, and the certificate does not
 reject the chain. Against a baseline it passes if no property got worse as far as the statistics support it (see
-`tracebridge.report.regression`), whatever the verdicts are; engines that disagree never pass. A property with
-``//@ severity advisory`` is told and blocks nothing.
+`tracebridge.report.regression`), whatever the verdicts are; engines that disagree never pass. Numbers of one engine
+alone, and a chain that no certificate accepts, pass and are named; where the gate is strict they do not pass. A
+property with ``//@ severity advisory`` is told and blocks nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tracebridge.report.junit import Case, is_advisory
 from tracebridge.report.markdown import bullets, escape, table
 from tracebridge.report.regression import DEFAULT_LEVEL, DEFAULT_MARGIN, Judgement, judge_changes
 from tracebridge.report.soundness import unsoundness
+from tracebridge.report.standings import told_once
 from tracebridge.report.table import NOTHING, format_number
 from tracebridge.traces.problems import counted
 
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 _ROUNDING = 1e-12
+
+_ONE_ENGINE = "one engine"
+
+#: What a gate passes and names: it was not decided, not cross-checked, or not certified.
+_OPEN = ("inconclusive", _ONE_ENGINE, "none", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +85,8 @@ class GateReport:
     def sentence(self) -> str:
         """What came of it, in one sentence."""
         if not self.exit_code:
-            unsure = [check.name for check in self.checks if check.status == "inconclusive"]
-            return "the gate passes" + (f"; inconclusive: {_listed(unsure)}" if unsure else "")
+            left = [f"{check.name} ({check.status})" for check in self.checks if check.status in _OPEN]
+            return "the gate passes" + (f"; left open: {_listed(left)}" if left else "")
         stopped = [check for check in self.checks if check.exit_code]
         return f"the gate does not pass: {_listed([f'{check.name} ({check.status})' for check in stopped])}"
 
@@ -160,20 +167,22 @@ def gate(
 
     Args:
         level, margin, worse: see `judge_changes`.
-        strict: what is inconclusive does not pass (exit code 4): a worsening by more than the margin must be excluded.
+        strict: what is left open does not pass (exit code 4): a worsening by more than the margin must be excluded,
+            two engines must agree, and, without a baseline, the certificate must accept the chain.
 
     Raises:
         UsageError: see `judge_changes`. ModelError, PropertyError: a document that holds no fit or no properties.
     """
     sealed = [*_seal("evidence", evidence)]
     if baseline is None:
-        return GateReport(checks=(*sealed, *_verdicts(evidence.results)), digest=evidence.digest)
+        checks = [*sealed, *_verdicts(evidence.results), *_lone_engine(evidence.results, strict)]
+        return GateReport(checks=(*checks, *_certificates(evidence.results, strict)), digest=evidence.digest)
     diff = compare_evidence(baseline, evidence, level=2 * level - 1 if 0.5 < level < 1 else DEFAULT_LEVEL)
     runs = baseline.results["corpus"]["n_runs"], evidence.results["corpus"]["n_runs"]
     judgements = judge_changes(diff.properties, runs, level=level, margin=margin, worse=worse)
     checks = [*sealed, *_seal("baseline", baseline), *(_check(judgement, strict) for judgement in judgements)]
     checks += [_missing(name, baseline.results) for name in diff.properties_removed]
-    checks += _disagreements(evidence.results)
+    checks += [*_disagreements(evidence.results), *_lone_engine(evidence.results, strict)]
     return GateReport(
         checks=tuple(checks),
         digest=evidence.digest,
@@ -205,15 +214,21 @@ def _verdicts(results: Mapping[str, Any]) -> Iterator[GateCheck]:
         if advisory and verdict not in ("satisfied", "answered"):
             reason = "; ".join(part for part in ("advisory, so that it blocks nothing", reason) if part)
         yield GateCheck(name=_name(item, position), status=verdict, exit_code=code, message=reason)
+
+
+def _certificates(results: Mapping[str, Any], strict: bool) -> Iterator[GateCheck]:
+    """What the certificate says of each scope; it stands in the way where numbers that can block need the scope."""
     standing_of = [item["standing"] for item in results["properties"] if not is_advisory(item)]
     needed = {"timing", *(standing["scope"] for standing in standing_of if standing is not None)}
-    for scope, standing in results["standings"].items():
-        rejects = standing["verdict"] == "reject" and scope in needed
+    stops = {"reject", *(("inconclusive", "none", "refused") if strict else ())}
+    for scopes, standing in told_once(results["standings"]).items():
+        asked = not needed.isdisjoint(scopes.split(" and "))
+        reasons = standing["reasons"] if asked else ["no number here that could block needs it", *standing["reasons"]]
         yield GateCheck(
-            name=f"certificate for {scope}",
+            name=f"certificate for {scopes}",
             status=standing["verdict"],
-            exit_code=4 if rejects else 0,
-            message="; ".join(standing["reasons"]),
+            exit_code=4 if asked and standing["verdict"] in stops else 0,
+            message="; ".join(reasons),
         )
 
 
@@ -267,6 +282,19 @@ def _missing(name: str, results: Mapping[str, Any]) -> GateCheck:
     )
 
 
+def _lone_engine(results: Mapping[str, Any], strict: bool) -> Iterator[GateCheck]:
+    """Properties that no second engine answered: nothing tells whether their numbers are right."""
+    alone = [(at, item) for at, item in enumerate(results["properties"], start=1) if item["agree"] is None]
+    if alone:
+        names = _listed([_name(item, position) for position, item in alone])
+        yield GateCheck(
+            name="cross-check",
+            status=_ONE_ENGINE,
+            exit_code=4 if strict and not all(is_advisory(item) for _, item in alone) else 0,
+            message=f"fewer than two engines answered {names}: nothing confirms these numbers",
+        )
+
+
 def _disagreements(results: Mapping[str, Any]) -> Iterator[GateCheck]:
     for position, item in enumerate(results["properties"], start=1):
         if item["agree"] is False:
@@ -276,6 +304,10 @@ def _disagreements(results: Mapping[str, Any]) -> Iterator[GateCheck]:
 
 def _notes(diff: EvidenceDiff, baseline: Evidence, evidence: Evidence) -> Iterator[str]:
     """What else differs, so that a difference may not be the agent's."""
+    for whose, each in (("the new evidence", evidence), ("the baseline", baseline)):
+        for scopes, standing in told_once(each.results["standings"]).items():
+            if standing["verdict"] != "accept":
+                yield f"certificate for {scopes} of {whose}: {'; '.join([standing['verdict'], *standing['reasons']])}"
     yield (
         "runs are taken as independent: where runs of the same task are alike, the same tasks in both make this gate "
         "slower to alarm, and other tasks make it quicker"

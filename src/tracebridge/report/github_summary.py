@@ -9,17 +9,21 @@ from typing import Any
 
 from tracebridge.report.junit import is_advisory
 from tracebridge.report.markdown import escape, table
+from tracebridge.report.standings import told_once
 from tracebridge.report.table import NOTHING, format_number
+from tracebridge.traces.problems import counted
+from tracebridge.traces.run_dates import dates_text
 
 #: So many properties are listed, those first that are not satisfied; GitHub takes no more than 1 MiB a step.
 SHOWN_PROPERTIES = 50
 
 _SHOWN_CHARACTERS = 300
+_SHOWN_NAMES = 3
 _ORDER = ("error", "violated", "undecided", "unsupported", "satisfied", "answered")
 
 
 def github_summary(document: Mapping[str, Any], *, title: str = "tracebridge") -> str:
-    """The summary: one sentence, the verdict table, what the certificate says.
+    """The summary: one sentence, the corpus, the verdict table, what the certificate says.
 
     Args:
         document: what results.json holds (`Evidence.results`), or what `check` writes with ``--json``.
@@ -38,8 +42,7 @@ def _parts(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"**{_sentence([item for _, _, item in rows])}** Exit code {document['exit_code']}."
     corpus = document.get("corpus")
     if corpus is not None:
-        outcomes = ", ".join(f"{number} {outcome}" for outcome, number in corpus["outcomes"].items())
-        yield f"{corpus['n_runs']} runs ({escape(outcomes)}), {corpus['n_steps']} steps."
+        yield " ".join(f"{escape(line)}." for line in corpus_lines(corpus))
     yield table(
         ["property", "verdict", "value", "interval", "engines"],
         [_row(at, position, item) for at, position, item in rows[:SHOWN_PROPERTIES]],
@@ -47,7 +50,7 @@ def _parts(document: Mapping[str, Any]) -> Iterator[str]:
     if len(rows) > SHOWN_PROPERTIES:
         yield f"{len(rows) - SHOWN_PROPERTIES} more properties are not shown."
     standings = document.get("standings") or (document.get("certificate") or {}).get("standings") or {}
-    for scope, standing in standings.items():
+    for scope, standing in told_once(standings).items():
         why = "; ".join(standing["reasons"][:3])
         yield f"Certificate for {escape(scope)}: **{escape(standing['verdict'])}**{f' ({_cell(why)})' if why else ''}."
 
@@ -78,6 +81,21 @@ def _row(at: str, position: int, item: Mapping[str, Any]) -> list[str]:
     agreed = {True: "agree", False: "DISAGREE", None: "one engine"}[item["agree"]]
     cells = [f"{name} [{at}]" if at else name, verdict, value_cell(item), interval_cell(item), agreed]
     return [cell[:_SHOWN_CHARACTERS] for cell in cells]
+
+
+def corpus_lines(corpus: Mapping[str, Any]) -> tuple[str, str]:
+    """What was measured, and when and on whom: two lines without a full stop, from the ``corpus`` of results.json."""
+    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in corpus["outcomes"].items())
+    size = f"{counted(corpus['n_runs'], 'run')} ({outcomes}), {counted(corpus['n_steps'], 'step')}"
+    names = _first([file["path"] for file in corpus["files"]])
+    models = f"; models: {_first([*corpus['models']])}" if corpus["models"] else ""
+    return f"{size}, from {names}", f"When runs began: {dates_text(corpus['dates'], corpus['n_runs'])}{models}"
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, each cut, and how many more there are."""
+    shown = ", ".join(name[:_SHOWN_CHARACTERS] for name in names[:_SHOWN_NAMES])
+    return shown + (f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else "")
 
 
 def interval_cell(item: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from tracebridge.report.github_summary import interval_cell, value_cell
+from tracebridge.report.github_summary import corpus_lines, interval_cell, value_cell
 from tracebridge.report.markdown import printable
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ def _doubt(item: Mapping[str, Any]) -> str | None:
 def _contexts(evidence: Evidence) -> Iterator[tuple[str, ...]]:
     results = evidence.results
     corpus, fit = results["corpus"], results["fit"]
-    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in corpus["outcomes"].items())
+    size, when = corpus_lines(corpus)
     hashes = [f"{file['path']}: SHA-256 {file['sha256']}" for file in corpus["files"][:3]]
     if len(corpus["files"]) > 3:
         hashes.append(f"and {len(corpus['files']) - 3} more files")
-    yield (f"Corpus: {corpus['n_runs']} runs ({outcomes}), {corpus['n_steps']} steps.", *hashes)
+    yield (f"Corpus: {size}.", f"{when}.", *hashes)
     yield (
         f"Chain: {fit['model']}, {len(fit['states'])} states.",
         f"Prior {fit['prior']}, {fit['support']} support, censored runs: {fit['censored']}.",

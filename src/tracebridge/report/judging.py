@@ -17,7 +17,7 @@ from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.expanded.scope import required_scope
 from tracebridge.inference.expanded.standing import standings
 from tracebridge.inference.figure_uncertainty import figure_uncertainty
-from tracebridge.inference.identification import reliability_bounds
+from tracebridge.inference.identification import NO_END_REASON, reliability_bounds
 from tracebridge.inference.judgement import judged, plans_of_undecided
 from tracebridge.inference.qualitative import is_relative_to_support, qualitative_basis
 from tracebridge.inference.robust_guarantee import robust_guarantees
@@ -25,7 +25,7 @@ from tracebridge.inference.second_opinion import second_opinions
 from tracebridge.inference.uncertainty import property_uncertainty
 from tracebridge.pctl import ast
 from tracebridge.report.figures import HORIZON_GAP, key_figures
-from tracebridge.report.findings import Findings, PropertyFinding, marks_of
+from tracebridge.report.findings import Findings, PropertyFinding, end_was_seen, marks_of
 from tracebridge.report.observed import observed_curve
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def judge_chain(
                 f"{names}: pow of a probability takes trials as independent, and here trials of a task share its "
                 "class; the table of pass^k in the summary, and the property below it, do not"
             )
-    figures = key_figures(fit.chain)
+    figures = key_figures(fit.chain) if end_was_seen(fit) else NO_END_REASON
     budgets = [] if isinstance(figures, str) else list(figures.curve)
     uncertainty: Mapping[str, FigureUncertainty] = {}
     if effort.draws and not isinstance(figures, str):

@@ -21,6 +21,11 @@ def escape(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#~$&]|:(?=//)|(?<=www)\.)", r"\\\1", printable(text))
 
 
+def code(text: str) -> str:
+    """Text from the input as code within a line, its backquotes as apostrophes."""
+    return f"`{printable(text).replace('`', chr(39))}`"
+
+
 def printable(text: str) -> str:
     """The text on one line, with control characters made visible."""
     return visible(text)

@@ -102,6 +102,15 @@ def results_document(findings: Findings, *, files: Mapping[str, str]) -> dict[st
     }
 
 
+def prior_text(prior: str, support: str) -> str:
+    """The prior of a fit and its support, in words; without a prior, no support gives what was not seen a probability.
+
+    Args:
+        prior, support: as `results_document` writes them.
+    """
+    return "no prior: observed transitions only" if prior in {"none", "0"} else f"prior {prior}, {support} support"
+
+
 def rate_to_json(counts: TransitionCounts, policy: CensoringPolicy) -> str | None:
     """A pass rate as ``"successes/runs"``, None without runs."""
     rate = counts.pass_rate(policy)

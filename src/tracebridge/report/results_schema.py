@@ -185,6 +185,7 @@ class ReadFile(Strict):
     format: str
     sha256: Sha256
     n_records: Count
+    size: Count | UnsetType = msgspec.field(name="bytes", default=UNSET)
 
 
 class Length(Strict):

@@ -6,22 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracebridge.chain.survival import LengthCounts
 from tracebridge.errors import NothingToCheckError, UsageError
 from tracebridge.inference.certification import certify
 from tracebridge.inference.ending_choices import UnsuccessfulRuns
 from tracebridge.inference.expanded.advice import advice
 from tracebridge.inference.expanded.certificate import ModelCertificate
+from tracebridge.inference.expanded.modelling import NO_REPLICATES
 from tracebridge.inference.homogeneity import differing_covariates
 from tracebridge.inference.run_evidence import STANDARD_COVARIATES, count_runs, varying_covariates
 
 if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
+    from tracebridge.chain.survival import LengthCounts
     from tracebridge.inference.certificate import Certificate
     from tracebridge.inference.corpus_counts import PathCounts
     from tracebridge.inference.expanded.ladder import Ladder
     from tracebridge.inference.expanded.modelling import FittedModel
-    from tracebridge.inference.run_counts import RunCounts
+    from tracebridge.inference.resampling_units import ResamplingUnits
     from tracebridge.traces.model import Trace
 
 #: Fewer replicates could not reject at the level of the certificate.
@@ -68,7 +69,7 @@ class RunFindings:
     ladder: Ladder | None = None
     advice: tuple[str, ...] = ()
     lengths: LengthCounts | None = None
-    runs: RunCounts | None = None
+    runs: ResamplingUnits | None = None
     endings: UnsuccessfulRuns | None = None
 
 
@@ -91,9 +92,9 @@ def find_in_runs(
     progress("counting runs")
     endings = UnsuccessfulRuns(base)
     passing = endings.passing(traces)
-    runs, paths = count_runs(base, passing, effort.covariates or STANDARD_COVARIATES)
-    lengths = LengthCounts.from_lengths(runs.lengths, runs.outcomes)
-    drawn = runs if effort.resamples and base.weighted is None else None
+    counted = count_runs(base, passing, effort.covariates or STANDARD_COVARIATES)
+    paths, lengths = counted.paths, counted.lengths
+    drawn = counted.units if effort.resamples and base.weighted is None else None
     if richer is None:
         progress(f"certificate: {effort.replicates} replicates")
         certificate = _certificate(base, paths, effort)
@@ -117,7 +118,7 @@ def find_in_runs(
 def _certificate(fit: ChainFit, paths: PathCounts, effort: Effort) -> Certificate | str:
     """Whether the runs are those of a first-order chain, or why that is not tested."""
     if not effort.replicates:
-        return "no replicates were asked for"
+        return NO_REPLICATES
     tested = effort.covariates or varying_covariates(paths)
     try:
         return certify(fit, paths, covariates=tested, replicates=effort.replicates, seed=effort.seed)

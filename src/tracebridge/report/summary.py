@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.result import Verdict
 from tracebridge.inference.expanded.certificate import ModelCertificate
-from tracebridge.inference.expanded.task_classes import class_reliabilities, pass_hat_k, pass_hat_k_property
 from tracebridge.pctl import explain
 from tracebridge.report.certificate import certificate_markdown
 from tracebridge.report.ending_choices import ending_choices_markdown
@@ -20,9 +19,10 @@ from tracebridge.report.guarantee import (
     has_guarantees,
     missing_guarantees,
 )
-from tracebridge.report.markdown import bullets, escape, table
+from tracebridge.report.markdown import bullets, code, escape, table
 from tracebridge.report.model_certificate import ladder_markdown, model_certificate_markdown
-from tracebridge.report.results import POLICIES, assumption_notes
+from tracebridge.report.repeated_trials import repeated_trials_markdown
+from tracebridge.report.results import POLICIES, assumption_notes, prior_text
 from tracebridge.report.table import (
     listing_lines,
     property_name,
@@ -46,7 +46,7 @@ _POLICY_MEANING = {
 }
 
 
-_MOST_TRIALS = 8
+_ROUNDING = 1e-12
 _LONGEST_FRACTION = 20  # those of weights may have hundreds of digits
 
 
@@ -89,7 +89,7 @@ def _standings(findings: Findings) -> Iterator[str]:
     """What stands behind the numbers of a richer chain, by scope."""
     form = findings.fit.form if isinstance(findings.fit, ExpandedFit) else FIRST_ORDER
     found = "" if findings.ladder is None else ", found by the ladder below"
-    yield f"Model: `{str(form).replace('`', chr(39))}`{found}."
+    yield f"Model: {code(str(form))}{found}."
     lines = []
     for scope, standing in findings.standings.items():
         mark = "" if standing.mark is None else f" Marked *{standing.mark}*."
@@ -140,6 +140,8 @@ def _methods(findings: Findings) -> str:
     draws = sorted(
         {each.to_dict()["draws"] for each in found if each.interval is not None or each.satisfied is not None}
     )
+    if not draws:
+        return ""
     number = counted(draws[0], "draw") if len(draws) == 1 else f"{' or '.join(map(str, draws))} draws"
     methods = sorted({each.to_dict()["interval"]["method"] for each in found if each.interval is not None})
     how = methods[0] if len(methods) == 1 else f"posterior of the {findings.fit.prior} prior, equal-tailed"
@@ -156,7 +158,7 @@ def _remarks(finding: PropertyFinding, name: str) -> Iterator[str]:
     requirement = agreement.property.annotation("requirement")
     text = f"**{escape(name)}**" + (f" ({escape(requirement)})" if requirement else "")
     meaning = escape(explain(agreement.property.formula))
-    yield f"{text}: `{agreement.property.text.replace('`', chr(39))}` - {meaning}"
+    yield f"{text}: {code(agreement.property.text)} - {meaning}"
     notes = [note.text for result in agreement.results for note in result.notes]
     reasons = [agreement.reason] if agreement.reason else []
     if agreement.uncertainty is not None:
@@ -244,8 +246,8 @@ def _chain(findings: Findings) -> Iterator[str]:
     absorbers = fit.chain.absorbing.sum()
     yield (
         f"{counted(fit.chain.n_states, 'state')} ({absorbers} absorbing), "
-        f"{counted(fit.chain.transitions.nnz, 'transition')}; prior "
-        f"{fit.prior}, {fit.support} support, censored runs as `{fit.policy}`."
+        f"{counted(fit.chain.transitions.nnz, 'transition')}; {prior_text(str(fit.prior), fit.support)}; censored "
+        f"runs as `{fit.policy}`."
     )
     rows = fit.counts.visits
     start = {name: float(fit.chain.initial[fit.chain.label(name)].sum()) for name in fit.counts.states}
@@ -256,36 +258,17 @@ def _chain(findings: Findings) -> Iterator[str]:
     if fit.notes:
         yield bullets(escape(note) for note in fit.notes)
     if isinstance(figures, str):
-        yield f"Reliability figures: none, because {escape(figures)}."
-        return
-    if findings.mark is not None:
+        yield f"Reliability figures: undefined, because {escape(figures)}."
+    elif findings.mark is not None:
         yield f"**The figures below are those of a chain that no certificate accepts ({findings.mark}).**"
     if findings.bounds is not None:
         yield f"**{escape(str(findings.bounds))}.**"
+    if isinstance(figures, str):
+        return
     yield figure_table(findings, figures)
-    yield from _repeated_trials(findings)
+    yield from repeated_trials_markdown(findings.fit)
     yield curve_table(findings, figures)
     yield from curve_notes(findings)
-
-
-def _repeated_trials(findings: Findings) -> Iterator[str]:
-    """The success of all of k trials of a task, where the chain has classes of tasks."""
-    fit = findings.fit
-    if not isinstance(fit, ExpandedFit) or fit.form.classes == 1:
-        return
-    classes = class_reliabilities(fit.model).tolist()
-    weights = fit.model.class_weights.tolist()
-    shares = ", ".join(
-        f"{weight:.0%} of tasks succeed {rate:.4g} of the time" for weight, rate in zip(weights, classes, strict=True)
-    )
-    yield (
-        f"Classes of tasks: {shares}. Trials of a task share its class, so that all of k trials succeed with another "
-        "probability than R_inf^k:"
-    )
-    single = pass_hat_k(fit.model, 1)
-    rows = [[str(k), f"{pass_hat_k(fit.model, k):.4g}", f"{single**k:.4g}"] for k in range(1, _MOST_TRIALS + 1)]
-    yield table(["k", "pass^k", "R_inf^k"], rows)
-    yield f"As a property of this chain, for k = 4: `{pass_hat_k_property(fit.model, 4)}`"
 
 
 def _limits(findings: Findings) -> Iterator[str]:
@@ -295,10 +278,13 @@ def _limits(findings: Findings) -> Iterator[str]:
     if isinstance(figures, str) or rate is None:
         return
     difference = figures.reliability - float(rate)
+    difference = 0.0 if abs(difference) < _ROUNDING else difference
     weighted = "" if fit.weighted is None else "weighted "
     causes = "the prior, what states have in common," if isinstance(fit, ExpandedFit) else "the prior"
-    first = f"R_inf differs from the {weighted}pass rate by {difference:+.4g}: that is {causes} and the censoring, not "
-    first += "evidence."
+    first = f"R_inf equals the {weighted}pass rate of the runs that ended."
+    if difference:
+        first = f"R_inf differs from the {weighted}pass rate of the runs that ended by {difference:+.4g}: that is "
+        first += f"{causes} and the censoring, not evidence."
     if not isinstance(fit.start, str):
         first = "The chain starts where it was told to: R_inf is not the pass rate of these runs."
     yield (

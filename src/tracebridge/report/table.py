@@ -68,12 +68,17 @@ def _has_data(agreements: Sequence[Agreement]) -> bool:
 
 
 def _common_level(agreements: Sequence[Agreement]) -> str:
-    """The level of most intervals, which goes without saying in the cells."""
-    levels = [_percent(found.level) for found in (agreement.uncertainty for agreement in agreements) if found]
-    return max(dict.fromkeys(levels), key=levels.count) if levels else ""
+    return common_level([found.level for found in (agreement.uncertainty for agreement in agreements) if found])
 
 
-def _percent(level: float) -> str:
+def common_level(levels: Sequence[float]) -> str:
+    """The level of most intervals, which goes without saying in the cells; empty without any."""
+    texts = [level_text(level) for level in levels]
+    return max(dict.fromkeys(texts), key=texts.count) if texts else ""
+
+
+def level_text(level: float) -> str:
+    """``95 %``."""
     return f"{100 * level:.6g} %"
 
 
@@ -84,8 +89,8 @@ def _data(agreement: Agreement, common: str) -> tuple[str, str]:
         return NOTHING, NOTHING
     ends = found.interval
     interval = interval_text(ends)
-    if ends is not None and _percent(found.level) != common:
-        interval += f" {_percent(found.level)}"
+    if ends is not None and level_text(found.level) != common:
+        interval += f" {level_text(found.level)}"
     return interval, NOTHING if found.satisfied is None else f"{found.satisfied:.4g}"
 
 
@@ -123,7 +128,7 @@ def listing_lines(agreement: Agreement, name: str) -> list[str]:
             if isinstance(value, bool) or value is None:
                 shown = "undecided" if value is None else str(value).lower()
             else:
-                shown = _enclosure_text(value, 10)
+                shown = enclosure_text(value, 10)
             lines.append(f"  {state}: {shown}")
         if listing.total > SHOWN_VALUES:
             lines.append(f"  and {listing.total - SHOWN_VALUES} more")
@@ -132,11 +137,14 @@ def listing_lines(agreement: Agreement, name: str) -> list[str]:
 
 def gap_text(agreement: Agreement) -> str:
     """How far the engines are apart."""
-    if agreement.gap is None:
+    return distance_text(agreement.gap, exact=all(result.exact for result in agreement.results if result.answered))
+
+
+def distance_text(gap: float | Fraction | None, *, exact: bool) -> str:
+    """How far engines are apart, which all worked in rationals or did not; None where fewer than two answered."""
+    if gap is None:
         return NOTHING
-    if all(result.exact for result in agreement.results if result.answered) and agreement.gap == 0:
-        return "equal"
-    return format_number(agreement.gap, 2)
+    return "equal" if exact and gap == 0 else format_number(gap, 2)
 
 
 def _headline(agreement: Agreement) -> str:
@@ -145,24 +153,33 @@ def _headline(agreement: Agreement) -> str:
     if not answered:
         return NOTHING
     result = next((result for result in answered if result.verdict is not Verdict.UNDECIDED), answered[0])
-    formula = agreement.property.formula
+    return value_text(result, digits=6) + (bound_text(agreement.property) if result.value else "")
+
+
+def bound_text(property_: ast.Property) -> str:
+    """`` (>=0.9)``: what the value of a property is held against; empty for a query."""
+    formula = property_.formula
     threshold = formula.threshold if isinstance(formula, ast.Quantitative) else None
-    bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and result.value else ""
-    return value_text(result, digits=6) + bound
+    return "" if threshold is None else f" ({threshold.comparison}{format_formula(threshold.value)})"
 
 
 def value_text(result: CheckResult, *, digits: int) -> str:
     """The value or truth that one engine found, or how it failed."""
     if not result.answered:
         return str(result.verdict)
-    if result.range is not None:
-        return f"[{', '.join(_enclosure_text(end, digits) for end in result.range)}]"
-    if result.value is not None:
-        return _enclosure_text(result.value, digits)
-    return NOTHING if result.truth is None else str(result.truth).lower()
+    return answer_text(value=result.value, ends=result.range, truth=result.truth, digits=digits)
 
 
-def _enclosure_text(number: Enclosure, digits: int) -> str:
+def answer_text(*, value: Enclosure | None, ends: Sequence[Enclosure] | None, truth: bool | None, digits: int) -> str:
+    """What an engine answered: the ends of a range of values, or else a value, or else a truth."""
+    if ends is not None:
+        return f"[{', '.join(enclosure_text(end, digits) for end in ends)}]"
+    if value is not None:
+        return enclosure_text(value, digits)
+    return NOTHING if truth is None else str(truth).lower()
+
+
+def enclosure_text(number: Enclosure, digits: int) -> str:
     """The number; where rounding leaves it too open, its bounds."""
     if is_precise(number):
         return format_number(number.value, digits)

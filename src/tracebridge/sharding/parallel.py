@@ -19,6 +19,8 @@ _BATCHES_EACH = 4
 
 #: What joblib's own processes, and Dask after some more tries, raise for a worker that died.
 _DEATHS = frozenset({"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"})
+#: What Dask raises for work that its scheduler took along when it went.
+_LOSSES = frozenset({"FutureCancelledError", "CancelledError", "ClosedClientError", "CommClosedError"})
 
 
 def is_parallel(jobs: int | None) -> bool:
@@ -30,7 +32,7 @@ def read_in_parallel(tasks: Sequence[ShardTask], jobs: int | None) -> Generator[
     """The summaries of shards as they are ready, each with the position of its task; closed, it reads no more.
 
     Raises:
-        TraceError: processes that read were killed, more often than is made up for.
+        TraceError: processes that read were killed, more often than is made up for, or their cluster was lost.
     """
     run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
     largest = max(1, min(_BATCH_FILES, len(tasks) // (_BATCHES_EACH * joblib.effective_n_jobs(jobs))))
@@ -39,18 +41,27 @@ def read_in_parallel(tasks: Sequence[ShardTask], jobs: int | None) -> Generator[
         for group in outputs:
             yield from group
     except Exception as error:
-        if type(error).__name__ not in _DEATHS:
+        problem = _problem_of(type(error).__name__)
+        if problem is None:
             raise
-        problem = Problem(
-            location=Location(),
-            message=f"a process that read traces was killed ({type(error).__name__})",
-            hint="was it short of memory? Read in fewer processes, or give smaller files",
-        )
         raise TraceError(problem) from error
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that not all was read: an error made it needless
             outputs.close()
+
+
+def _problem_of(error: str) -> Problem | None:
+    """What an error of a backend says about the reading; None for one that is not of the backend."""
+    if error in _DEATHS:
+        message = f"a process that read traces was killed ({error})"
+        hint = "was it short of memory? Read in fewer processes, or give smaller files"
+    elif error in _LOSSES:
+        message = f"the cluster was lost while traces were read ({error})"
+        hint = "is its scheduler still there? With --manifest the reading goes on where it was"
+    else:
+        return None
+    return Problem(location=Location(), message=message, hint=hint)
 
 
 def scan_in_parallel(

@@ -133,8 +133,8 @@ class ShardedCorpus:
         """Put the pieces of a file together on the list of files, whose first ``n_before`` were there before it."""
         parts = self.files[n_before:]
         if whole is not None and len(whole.pieces) > 1 and parts:
-            n_records = sum(part.n_records for part in parts)
-            self.files[n_before:] = [replace(parts[0], sha256=whole.sha256, n_records=n_records)]
+            n_bytes, n_records = (sum(getattr(part, name) for part in parts) for name in ("n_bytes", "n_records"))
+            self.files[n_before:] = [replace(parts[0], sha256=whole.sha256, n_bytes=n_bytes, n_records=n_records)]
         if is_stored:
             self._by_hash |= {file.sha256: file for file in self.files[n_before:]}
 

@@ -44,7 +44,9 @@ class RunFlow:
             raise ModelError(f"a count is negative: {matrix.data.min()}")
         if matrix.data.sum(dtype=np.float64) >= MAX_TOTAL:
             raise ModelError("the counts are too large: their sum must stay below 2^60")
-        surplus = np.asarray(matrix.sum(axis=0) - matrix.sum(axis=1)).ravel()
+        surplus = np.zeros(matrix.shape[0], dtype=np.int64)  # entries less departures
+        np.add.at(surplus, matrix.indices, matrix.data)
+        surplus -= np.diff(np.append(0, np.cumsum(matrix.data))[matrix.indptr])
         for place in np.flatnonzero(surplus).tolist():
             where = "outside" if place == matrix.shape[0] - 1 else f"place {place}"
             raise ModelError(f"{where}: entries minus departures is {int(surplus[place])}, which must be 0")
@@ -133,6 +135,8 @@ class RunFlow:
     def relabelled(self, targets: ArrayLike, size: int) -> RunFlow:
         """The flow after place ``i`` became ``targets[i]`` among ``size`` places; places sent to one target merge."""
         moved = np.append(np.asarray(targets, dtype=np.int64), size)
+        if size == self.size and np.array_equal(moved, np.arange(size + 1)):
+            return self
         rows, columns = self.passages.tocoo().coords
         return RunFlow.from_entries(moved[rows], moved[columns], self.passages.data, size)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tracebridge.errors import Location, ModelError, Problem
 from tracebridge.states.manual import MAX_RULES, StateMap, StateRule
+from tracebridge.traces.text_document import decoded, parse_document, unreadable_number
 
 #: Larger files are refused.
 MAX_BYTES = 4 * 2**20
@@ -58,14 +59,9 @@ def read_state_map(path: str | Path) -> StateMap:
         raise ModelError(f"cannot be read: {error.strerror}", location=place) from error
     if len(raw) > MAX_BYTES:
         raise ModelError(f"a state map has at most {MAX_BYTES} bytes, and this file has more", location=place)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ModelError(
-            f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}", location=place
-        ) from error
+    text = decoded(raw, str(path))
     if Path(path).suffix.lower() == ".json":
-        return state_map_from_dict(_parsed_json(text, str(path)), path=str(path))
+        return state_map_from_dict(parse_document(text, str(path)), path=str(path))
     lines = [text.count("\n", 0, header.start()) + 1 for header in _HEADER.finditer(text)]
     return state_map_from_dict(_parsed_toml(text, str(path)), path=str(path), lines=lines)
 
@@ -183,31 +179,10 @@ def _parsed_toml(text: str, path: str) -> Any:
     except RecursionError:
         raise ModelError("nested too deeply", location=Location(path=path)) from None
     except ValueError as error:  # an integer of thousands of digits
-        raise ModelError(f"not TOML: {str(error)[:200]}", location=Location(path=path)) from error
+        raise ModelError(f"not TOML: {unreadable_number(error)}", location=Location(path=path)) from error
 
 
 def _toml_place(message: str) -> tuple[str, int | None, int | None]:
     """tomllib says the place in its words only."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     return (found[1], int(found[2]), int(found[3])) if found else (message, None, None)
-
-
-def _parsed_json(text: str, path: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        place = Location(path=path, line=error.lineno, column=error.colno)
-        raise ModelError(f"not JSON: {error.msg}", location=place) from error
-    except RecursionError:
-        raise ModelError("nested too deeply", location=Location(path=path)) from None
-    except ValueError as error:  # a key given twice, an integer of thousands of digits
-        raise ModelError(f"not JSON: {str(error)[:200]}", location=Location(path=path)) from error
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-        raise ValueError(f"the key {twice[:80]!r} is given twice in one object")
-    return found

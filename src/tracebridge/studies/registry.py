@@ -172,14 +172,14 @@ def run_study(
     *,
     replicates: int | None = None,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StudyResult:
     """Run a study. The same seed gives the same result, whatever the number of jobs.
 
     Args:
         study: or its name. replicates: of each case; by default those of the study.
-        seed: of all random draws. jobs: processes, -1 for as many as there are cores.
+        seed: of all random draws. jobs: see `Replication`.
         progress: is told how many replicates are done, and of how many.
 
     Raises:

@@ -1,7 +1,8 @@
 """Replication: many independent replicates of a few cases, each with a random stream of its own, on several cores.
 
 The streams are spawned from the seed, the study's name, the case and the number of the replicate, so that neither the
-number of jobs nor that of replicates changes any of them: more replicates add to those that were there.
+number of jobs nor that of replicates changes any of them: more replicates add to those that were there. No backend is
+named: joblib's ``parallel_config`` moves a study to Dask or Ray.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
 from tracebridge.errors import UsageError
 
@@ -29,7 +30,8 @@ class Replication:
 
     Attributes:
         study: its name, a part of the seed. number: replicates of each case, one or more. seed: not negative.
-        jobs: processes; -1 for as many as there are cores.
+        jobs: how many work; -1 for as many as there are cores, or workers of joblib's backend. None is what joblib is
+            configured to, one by default.
         progress: is told how many replicates are done, and of how many.
 
     Raises:
@@ -39,11 +41,11 @@ class Replication:
     study: str
     number: int
     seed: int = 0
-    jobs: int = 1
+    jobs: int | None = None
     progress: Callable[[int, int], None] = lambda done, total: None
 
     def __post_init__(self) -> None:
-        if self.number < 1 or self.seed < 0 or (self.jobs < 1 and self.jobs != -1):
+        if self.number < 1 or self.seed < 0 or (self.jobs is not None and self.jobs < 1 and self.jobs != -1):
             raise UsageError(
                 f"replicates={self.number} and jobs={self.jobs} must be one or more (jobs also -1), seed={self.seed} "
                 "must not be negative"
@@ -59,13 +61,12 @@ class Replication:
         """
         root = np.random.SeedSequence([self.seed, zlib.crc32(self.study.encode())])
         total = len(cases) * self.number
-        jobs = cpu_count() if self.jobs == -1 else self.jobs
-        size = max(1, total // (jobs * _CHUNKS_PER_JOB))
+        size = max(1, total // (effective_n_jobs(self.jobs) * _CHUNKS_PER_JOB))
         work: list[tuple[int, list[np.random.SeedSequence]]] = []
         for place, stream in enumerate(root.spawn(len(cases))):
             children = stream.spawn(self.number)
             work += [(place, children[first : first + size]) for first in range(0, self.number, size)]
-        parallel = Parallel(n_jobs=jobs, return_as="generator")
+        parallel = Parallel(n_jobs=self.jobs, return_as="generator")
         found = parallel(delayed(_replicate)(task, cases[place], children) for place, children in work)
         results: list[list[ResultT]] = [[] for _ in cases]
         done = 0

@@ -24,18 +24,25 @@ class TraceFile:
         path: the file's name, below the folder that was given if one was; with more of its path where that is needed
             to tell it apart from another file, and with bytes and characters that do not print escaped.
         format: the name of its format.
-        sha256: of the stored bytes, as ``sha256sum`` gives it.
+        sha256: of the stored bytes, as ``sha256sum`` gives it. n_bytes: how many these are.
         n_records: the traces that were taken from it.
     """
 
     path: str
     format: str
     sha256: str
+    n_bytes: int
     n_records: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"path": self.path, "format": self.format, "sha256": self.sha256, "n_records": self.n_records}
+        return {
+            "path": self.path,
+            "format": self.format,
+            "bytes": self.n_bytes,
+            "sha256": self.sha256,
+            "n_records": self.n_records,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,6 +118,14 @@ class InputFile:
         """
         return iter(partial(self._stream.readline, limit + 1), b"")
 
+    def pieces(self, size: int, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+        """The text in pieces of whole lines: about ``size`` bytes, and what their last line has beyond.
+
+        Of a line that goes on for more than ``limit`` bytes the rest comes as a piece of its own.
+        """
+        while piece := self._stream.read(size):
+            yield piece if piece.endswith(b"\n") else piece + self._stream.readline(limit + 1)
+
     def skip_line(self) -> None:
         """Pass over the rest of the current line."""
         while (rest := self._stream.readline(HEAD_BYTES)) and not rest.endswith(b"\n"):
@@ -154,6 +162,11 @@ class InputFile:
         while self._stored.read(HEAD_BYTES):
             pass
         return self._digest.hexdigest()
+
+    @property
+    def n_bytes(self) -> int:
+        """How many stored bytes were read; all of them after `sha256`."""
+        return self._raw.n_bytes
 
     def damaged(self, message: str, *, hint: str | None = None) -> TraceError:
         """The error that says the whole file is unusable."""

@@ -1,22 +1,35 @@
 """Files behind URLs, through fsspec: ``s3://``, ``https://``, ``zip://``, ``memory://``, and others it has drivers for.
 
-Only what the user wrote is opened: a URL's scheme, and files below it.
+Only what the user wrote is opened: a URL's scheme, and files below it. A driver may wait for ever for a server; here it
+has `SECONDS_TO_ANSWER` for whatever it is asked, and `SECONDS_TO_LIST` for the files of a folder.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import re
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Self
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tracebridge.errors import Location, TraceError, UsageError
 from tracebridge.traces.problems import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _typeshed import WriteableBuffer
+
+T = TypeVar("T")
+
+#: Opening a file, or reading its next block (some MiB).
+SECONDS_TO_ANSWER = 60.0
+#: All files below a folder, or that match a pattern: of a large bucket there are many pages.
+SECONDS_TO_LIST = 600.0
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WEB = ("http", "https")
@@ -96,12 +109,12 @@ class RemoteFile:
         """The stored bytes, from front to back.
 
         Raises:
-            OSError: the file cannot be opened.
+            OSError: the file cannot be opened, or the server does not answer.
             UsageError: fsspec, or what it needs for this scheme, is missing.
         """
         system, _ = _opened(self.url)
         try:
-            return RemoteStream(system.open(self.path, "rb"), system)
+            return RemoteStream(_answered(lambda: system.open(self.path, "rb")), system)
         except Exception as error:  # drivers raise what they like
             raise _as_os_error(error) from error
 
@@ -121,7 +134,7 @@ class RemoteStream(io.RawIOBase):
         """The next bytes; none at the end."""
         view = memoryview(buffer).cast("B")
         try:
-            data = self._source.read(len(view))
+            data = _answered(lambda: self._source.read(len(view)))
         except Exception as error:
             raise _as_os_error(error) from error
         view[: len(data)] = data
@@ -140,17 +153,18 @@ def find_remote(url: str) -> tuple[list[RemoteFile], str | None]:
 
     Raises:
         UsageError: fsspec, or what it needs for this scheme, is missing.
-        TraceError: there is nothing, or it cannot be listed.
+        TraceError: there is nothing, or it cannot be listed, or the server does not answer.
     """
     system, path = _opened(url)
     try:
         if is_pattern(url):
-            names = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
+            found = _answered(lambda: system.glob(path, detail=True), SECONDS_TO_LIST)
+            names = [name for name, info in found.items() if info["type"] == "file"]
             root: str | None = re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0]
-        elif system.isfile(path):
+        elif _answered(lambda: system.isfile(path)):
             names, root = [path], None
-        elif system.isdir(path):
-            names, root = system.find(path), path
+        elif _answered(lambda: system.isdir(path)):
+            names, root = _answered(lambda: system.find(path), SECONDS_TO_LIST), path
         else:
             names, root = [], None
     except Exception as error:
@@ -171,13 +185,37 @@ def _opened(url: str) -> tuple[Any, str]:
         message = f"{shown_url(url)} cannot be read without fsspec: pip install 'tracebridge[remote]'"
         raise UsageError(message) from error
     try:
-        system, path = url_to_fs(url)
+        system, path = _answered(lambda: url_to_fs(url))
     except (ImportError, ValueError) as error:
         raise UsageError(f"{shown_url(url)} cannot be read: {_described(error)}") from error
     except Exception as error:
         message = f"cannot be opened: {_described(error)}"
         raise TraceError(message, location=Location(path=shown_url(url))) from error
     return system, str(path)
+
+
+def _answered(ask: Callable[[], T], seconds: float | None = None) -> T:
+    """What a driver says to a question.
+
+    Raises:
+        TimeoutError: it says nothing for so many seconds. The thread that waits for it then ends with the process.
+    """
+    answer: Future[T] = Future()
+
+    def wait() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the answer is taken
+            answer.set_exception(error)
+
+    Thread(target=wait, daemon=True).start()
+    limit = SECONDS_TO_ANSWER if seconds is None else seconds
+    try:
+        return answer.result(limit)
+    except TimeoutError as error:
+        if answer.done():
+            raise  # the driver's own
+        raise TimeoutError(errno.ETIMEDOUT, f"nothing came back within {limit:g} s") from error
 
 
 def _as_os_error(error: Exception) -> OSError:

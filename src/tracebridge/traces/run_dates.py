@@ -56,7 +56,7 @@ class RunDates:
 def dates_text(dates: Mapping[str, Any], n_runs: int) -> str:
     """What ``RunDates.to_dict`` says of ``n_runs`` runs, for a reader."""
     n_dated, first, last = dates["n_runs"], dates["first"], dates["last"]
-    if not n_dated:
+    if not n_dated or first is None or last is None:
         return "not recorded"
     span = f"at {first}" if first == last else f"from {first} to {last}"
     return span if n_dated == n_runs else f"{span} ({n_dated} of {n_runs} runs; of the others it is not recorded)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import stat
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from tracebridge.traces.files import InputFile, LineSpan
 from tracebridge.traces.foreign import foreign_format
 from tracebridge.traces.inputs import Inputs, Source, label_of
 from tracebridge.traces.jsonl import JsonlReader, encode_checked
+from tracebridge.traces.near_misses import remedy
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.readers import check_mapping, known_readers, plug_ins
 from tracebridge.traces.readers.endings import EndingRules, read_ending_rules
@@ -216,9 +218,10 @@ class TraceStream:
         while queue:
             path, label = queue.popleft()
             if path is not None:
-                if path.resolve() in opened:
+                resolved = path.resolve()
+                if resolved in opened:
                     continue
-                opened.add(path.resolve())
+                opened.add(resolved)
             try:
                 size = _require_new(path, label, sizes)
                 with InputFile(path, label, mapping=self._mapping, taken_ids=seen, span=self._span) as file:
@@ -245,7 +248,10 @@ class TraceStream:
             self.log.refuse(error.problems)
         # a file that turned out damaged is listed too: what came before the damage has been handed out
         n_records = len(seen) - n_before
-        self.files.append(TraceFile(path=file.label, format=reader.name, sha256=file.sha256(), n_records=n_records))
+        sha256 = file.sha256()
+        self.files.append(
+            TraceFile(path=file.label, format=reader.name, sha256=sha256, n_bytes=file.n_bytes, n_records=n_records)
+        )
 
     def _valid(self, reader: Reader, file: InputFile) -> Iterator[Trace]:
         """The reader's traces, as far as they obey the trace schema; the native reader has checked its own."""
@@ -275,6 +281,8 @@ class TraceStream:
         if matches:
             names = " and ".join(reader.name for reader in matches)
             raise file.damaged(f"the file may be {names}", hint="choose one with --format")
+        if (how := remedy(file)) is not None:
+            raise file.damaged(f"the format is not recognised; the file holds {shape(file.head)}", hint=how)
         foreign = foreign_format(file)
         if self._mapping and foreign is None and _has_rows(file):
             return readers["flat"]  # columns are named: its reader says which of them are missing
@@ -328,9 +336,12 @@ def _require_new(path: Source | None, label: str, sizes: dict[int, list[TraceFil
         TraceError: an earlier file has the same bytes; only files of one size are compared.
     """
     try:
-        if not isinstance(path, Path) or not path.is_file():
+        if not isinstance(path, Path):
             return 0
-        size = path.stat().st_size
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return 0
+        size = found.st_size
         if size not in sizes:
             return size
         with path.open("rb") as stream:

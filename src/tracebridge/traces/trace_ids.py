@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+import weakref
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
 DIGEST_BYTES = 16
+
+_MOST_IN_MEMORY = 1 << 18  # digests of a corpus: 4 MiB
 
 
 class TraceIds:
@@ -47,24 +51,29 @@ class TraceIds:
 
 
 class CorpusIds:
-    """The trace_ids of many shards, in sorted arrays, whose sizes grow by powers of two: sixteen bytes a run."""
+    """The trace_ids of many shards, sixteen bytes a run in sorted arrays: the latest in memory, others in a file.
+
+    The temporary file goes when the object does; memory does not grow with the number of runs.
+    """
 
     def __init__(self) -> None:
-        self._sorted: list[NDArray[np.bytes_]] = []
+        self._sorted: list[NDArray[np.bytes_]] = []  # their sizes grow by powers of two
+        self._file: IO[bytes] | None = None
+        self._places: list[tuple[int, int]] = []  # of arrays in the file: offset and length
 
     def common(self, digests: NDArray[np.bytes_]) -> frozenset[bytes]:
         """Those of ``digests``, of dtype S16, that have been added before."""
         import numpy as np
 
         known: set[bytes] = set()
-        for held in self._sorted:
+        for held in self._arrays():
             place = np.minimum(np.searchsorted(held, digests), len(held) - 1)
             known.update(padded(digests[held[place] == digests]))
         return frozenset(known)
 
     def digests(self) -> frozenset[bytes]:
         """All that have been added."""
-        return frozenset(digest for held in self._sorted for digest in padded(held))
+        return frozenset(digest for held in self._arrays() for digest in padded(held))
 
     def add(self, digests: NDArray[np.bytes_]) -> None:
         """Remember the ids of one more shard."""
@@ -77,6 +86,26 @@ class CorpusIds:
             added = np.concatenate([self._sorted.pop(), added])
             added.sort(kind="stable")
         self._sorted.append(added)
+        if sum(map(len, self._sorted)) > _MOST_IN_MEMORY:
+            self._write(np.sort(np.concatenate(self._sorted)))
+            self._sorted = []
+
+    def _write(self, digests: NDArray[np.bytes_]) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="tracebridge-ids-")  # noqa: SIM115 - closed with this object
+            weakref.finalize(self, self._file.close)
+        self._places.append((self._file.seek(0, 2), len(digests)))
+        self._file.write(digests.tobytes())
+        self._file.flush()
+
+    def _arrays(self) -> Iterator[NDArray[np.bytes_]]:
+        """All arrays, those of the file one at a time."""
+        import numpy as np
+
+        yield from self._sorted
+        for start, length in self._places:
+            assert self._file is not None  # noqa: S101 - it has places
+            yield np.memmap(self._file, dtype=f"S{DIGEST_BYTES}", mode="r", offset=start, shape=(length,))
 
 
 def digest_of(trace_id: str) -> bytes:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 EventKind = Literal["verdict", "drift", "unseen", "certificate", "chain", "file", "problem"]
 
 #: Said beside every drift alarm.
-WHAT_DRIFT_MEANS = (
-    "Other tasks and other behaviour on the same tasks look alike here: look at which tasks these runs are"
-)
+WHAT_DRIFT_MEANS = "Other tasks and other behaviour look alike here: look at which tasks these runs are"
 
+_MOST_NAMED = 3  # rows in the text of an alarm
+_LIKELY = 0.5  # the probability of having changed from which on a row is named
+_CHANCE = 2.0  # standard deviations of a count that are not worth a word
 _LEAST_SHOWN = 1e-6  # the smallest p-value that is shown by its digits
 
 
@@ -56,6 +57,7 @@ class Event:
 def drift_event(monitor: DriftMonitor, reading: DriftReading) -> Event:
     """The alarm of a reading, with the rows that speak for it."""
     causes = monitor.causes(recent=not reading.newly)
+    where = _what_was_seen(causes)
     if reading.newly:
         rate = f"a false alarm ever has a probability of at most {monitor.alpha:.6g}"
         p = f"p = {reading.p:.2g}" if reading.p >= _LEAST_SHOWN else f"p < {_LEAST_SHOWN:.0e}"
@@ -63,11 +65,10 @@ def drift_event(monitor: DriftMonitor, reading: DriftReading) -> Event:
     else:
         rate = f"false alarms are at least {monitor.run_length:,.0f} runs apart on average"
         text = f"drift: recent runs do not fit the baseline ({rate})"
-    where = "; ".join(map(_cause_text, causes[:3]))
     return Event(
         kind="drift",
         run=reading.runs,
-        text=f"{text}{': ' + where if where else ''}. {WHAT_DRIFT_MEANS}",
+        text=f"{text}: {where}. {WHAT_DRIFT_MEANS}",
         data={
             "alarm": "ever" if reading.newly else "window",
             "p": reading.p,
@@ -139,6 +140,14 @@ def unseen_event(vector: FeatureVector, run: int) -> Event:
     )
 
 
+def _what_was_seen(causes: Sequence[DriftCause]) -> str:
+    """The rows that likely changed, in counts: smaller evidence is what chance makes of rows that did not."""
+    likely = [cause for cause in causes if cause.probability >= _LIKELY][:_MOST_NAMED]
+    return "; ".join(map(_cause_text, likely)) or "no row stands out by itself"
+
+
 def _cause_text(cause: DriftCause) -> str:
-    changes = ", ".join(f"{each.target} {each.observed:.3g} for {each.expected:.3g}" for each in cause.transitions[:2])
-    return f"after {cause.state} ({changes} expected)"
+    first, *others = cause.transitions
+    told = [first, *(each for each in others if abs(each.observed - each.expected) > _CHANCE * each.expected**0.5)]
+    changes = ", ".join(f"{each.target} {each.observed:.3g} times ({each.expected:.3g} expected)" for each in told[:2])
+    return f"after {cause.state} came {changes}"

@@ -203,6 +203,9 @@ class FollowedFiles:
             if mark.offset < size:
                 yield from self._lines(mark, path, label, last=last)
         elif mark.native is False and (same or last):
+            if not any(each.done for each in self._by_path.values()):
+                text = f"{label} is read once, as all but plain native JSON Lines are; what is added later is not read"
+                yield FileEvent(path=label, text=text)
             mark.done = True
             yield from self._whole(path)
 
@@ -291,6 +294,8 @@ def _run(line: bytes, label: str, number: int) -> Iterator[Trace | Problem]:
     try:
         # what the decoder does not see, control characters in names, needs an escape
         found = _decode(line) if b"\\" not in line else examine_line(line, path=label, number=number)
+        if isinstance(found, Trace) and _encode(found).count(b":") != line.count(b":"):  # does a key stand twice?
+            found = examine_line(line, path=label, number=number)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = examine_line(line, path=label, number=number)
     if isinstance(found, Trace):
@@ -300,6 +305,7 @@ def _run(line: bytes, label: str, number: int) -> Iterator[Trace | Problem]:
 
 
 _decode = msgspec.json.Decoder(Trace).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def _with_source(trace: Trace, label: str, number: int) -> Trace:

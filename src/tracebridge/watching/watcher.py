@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import structs
 
 from tracebridge.agreement import worst_exit_code
 from tracebridge.chain.document import checked_document, read_document, write_document
@@ -47,6 +45,7 @@ from tracebridge.watching.events import (
 from tracebridge.watching.followed_files import FollowedFiles
 from tracebridge.watching.live_counts import LiveCounts
 from tracebridge.watching.options import WatchOptions
+from tracebridge.watching.recent_runs import RecentRuns
 
 if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from tracebridge.pctl.ast import PropertyFile
 
 KIND = "tracebridge-watch"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Watcher:
@@ -114,7 +113,8 @@ class Watcher:
         self.effective_runs: float | None = None
         self._verdict_of_certificate: str | None = None
         self._no_chain: str | None = None
-        self._window: deque[Trace] = deque(maxlen=self.options.window if self.options.certify_every else 0)
+        window = self.options.window if self.options.certify_every else 0
+        self._window = RecentRuns(window, keep_texts=self.live.reads_texts)
         self._fitted_at = self._certified_at = 0
         self._window_at: int | None = None
         self._ids = CountedIds()
@@ -125,6 +125,11 @@ class Watcher:
     def runs(self) -> int:
         """How many runs were counted."""
         return self.live.runs
+
+    @property
+    def window(self) -> list[Trace]:
+        """The last runs, which the certificate is about, the oldest first; without texts where they do not matter."""
+        return self._window.all()
 
     def look(self, *, last: bool = False, progress: Callable[[str], None] = lambda message: None) -> Iterator[Event]:
         """Read what came and tell what changed.
@@ -181,7 +186,7 @@ class Watcher:
             for trace in batch:
                 yield from self._count([trace])
             return
-        self._window.extend(batch if self.live.reads_texts else map(_without_texts, batch))
+        self._window.add(batch)
         for vector in new:
             self.n_alarms += 1
             yield unseen_event(vector, self.runs)
@@ -234,7 +239,7 @@ class Watcher:
     def _certify(self) -> Iterator[Event]:
         """Whether the last runs are those of a first-order chain."""
         self._certified_at = self.runs
-        runs = list(self._window)
+        runs = self._window.all()
         try:
             fit = self.live.fit(traces=runs)
             counts = path_counts(fit, runs, covariates=STANDARD_COVARIATES)
@@ -280,8 +285,6 @@ class Watcher:
     def save(self, path: str | Path) -> None:
         """Write what it takes to go on later; the file appears whole or not at all.
 
-        The runs that the next certificate would be about are not in it.
-
         Raises:
             InputError: the place cannot be written to.
         """
@@ -294,6 +297,7 @@ class Watcher:
                 "files": self.files.to_dict(),
                 "live": self.live.to_dict(),
                 "ids": self._ids.to_text(),
+                "window": self._window.to_text(),
                 "drift": None if self.drift is None else self.drift.to_dict(),
                 "verdicts": self.verdicts,
                 "certificate": self._verdict_of_certificate,
@@ -321,6 +325,7 @@ class Watcher:
             self.live.restore(found.live)
             self.files.restore(found.files)
             self._ids.restore(found.ids)
+            self._window.restore(found.window)
             if self.drift is not None:
                 self.drift.restore(found.drift)
         except (InputError, UsageError, ValueError) as error:
@@ -339,6 +344,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     files: list[Any]
     live: dict[str, Any]
     ids: str
+    window: str
     drift: dict[str, Any] | None
     verdicts: dict[str, str]
     certificate: str | None
@@ -347,12 +353,3 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     window_at: int | None
     alarms: int
     problems: int
-
-
-def _without_texts(trace: Trace) -> Trace:
-    """What rule-based states are made of; texts would be most of the memory of a window."""
-    steps = tuple(
-        structs.replace(step, text=None, attributes={"retry": True} if step.attributes.get("retry") is True else {})
-        for step in trace.steps
-    )
-    return structs.replace(trace, steps=steps, attributes={})

@@ -11,9 +11,9 @@ from tests.closedform.ltl.strategies import any_chains
 from tests.inference.draws_of_chains import random_entries
 
 from tracebridge.chain.markov import MarkovChain
-from tracebridge.closedform.arithmetic import ExactArithmetic
 from tracebridge.closedform.batched.chain_stack import ChainStack
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 
 DRAWS = 2
 

@@ -23,7 +23,7 @@ ANY_PATH = st.one_of(paths(2), paths(3), pattern_paths())
 ONE_OPERATOR = st.one_of(paths(1), pattern_paths())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(stacks(), ANY_PATH)
 def test_probabilities(stack: ChainStack, path: ast.PathFormula) -> None:
     holds = Truths(stack.chain)

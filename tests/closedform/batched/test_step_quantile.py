@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from tests.closedform.batched.stacks import stacks
 from tests.closedform.ltl.strategies import Truths
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
-from tracebridge.closedform.arithmetic import FloatArithmetic
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.batched.chain_stack import DENSE_STATES, ChainStack
 from tracebridge.closedform.batched.step_quantile import FIRST_COUNTS, step_quantile
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.modelcheck import evaluate_quantile
 from tracebridge.errors import PropertyError, UnsupportedError
 from tracebridge.pctl import ast, parse_properties
@@ -41,7 +42,7 @@ def asked(text: str) -> ast.Quantile:
     return parsed.formula
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(stacks(), st.sampled_from(PROBABILITIES) | st.sampled_from(REWARDS), st.integers(0, 2**32))
 def test_each_draw_has_the_quantile_of_its_chain(stack: ChainStack, text: str, seed: int) -> None:
     quantile, start = asked(text), np.random.default_rng(seed).dirichlet(np.ones(stack.chain.n_states), stack.draws).T

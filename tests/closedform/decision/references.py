@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.chain.decision import DecisionProcess
-from tracebridge.closedform.arithmetic import ExactArithmetic
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator
 from tracebridge.pctl import parse_formula
 from tracebridge.pctl.ast import Formula, Label, Operator, Truth, Unary

@@ -14,8 +14,8 @@ from tests.closedform.decision.random_processes import random_process
 from tests.closedform.decision.references import backward_induction, holds_in, values_by_schedulers
 
 from tracebridge.chain.decision import DecisionProcess
-from tracebridge.chain.markov import RewardStructure
 from tracebridge.chain.rational import RationalMatrix, RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.decision import ExactOptimiser, FloatOptimiser, optimal_quantile
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
 from tracebridge.errors import UnsupportedError

@@ -11,8 +11,8 @@ from tests.closedform.decision.references import holds_in, operator_of
 
 from tracebridge.chain import RationalMatrix, RationalVector, RewardStructure
 from tracebridge.chain.decision import DecisionProcess
-from tracebridge.closedform.arithmetic import ExactArithmetic
 from tracebridge.closedform.decision import ExactOptimiser, FloatOptimiser, optimal_values
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
 from tracebridge.closedform.modelcheck import evaluate_operator
 from tracebridge.errors import UnsupportedError
 

@@ -8,9 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 from tests.closedform.strategies import chains, number
 
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix
-from tracebridge.closedform.arithmetic import Arithmetic, ExactArithmetic, FloatArithmetic
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.closedform.arithmetic import Arithmetic
+from tracebridge.closedform.exact_arithmetic import ExactArithmetic
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.pctl import ast
 from tracebridge.pctl.ast import StepBound
 

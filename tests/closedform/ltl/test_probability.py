@@ -41,19 +41,19 @@ def value(chain: MarkovChain, path: ast.PathFormula) -> list[Fraction]:
     return ltl_probability(arithmetic_on(chain, exact=True), path, Truths(chain)).value.tolist()
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(any_chains(5), paths(3).filter(is_small))
 def test_equals_the_refined_chain(chain: MarkovChain, path: ast.PathFormula) -> None:
     assert value(chain, path) == probability(chain, path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(any_chains(4), paths(4, bounded=False).filter(is_small))
 def test_deeply_nested_formulas_equal_the_refined_chain(chain: MarkovChain, path: ast.PathFormula) -> None:
     assert value(chain, path) == probability(chain, path)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(any_chains(6), paths(3))
 def test_enclosures_contain_the_exact_value(chain: MarkovChain, path: ast.PathFormula) -> None:
     exact = value(chain, path)
@@ -65,7 +65,7 @@ def test_enclosures_contain_the_exact_value(chain: MarkovChain, path: ast.PathFo
             assert lower == upper
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(branching_chains(7), pattern_paths())
 def test_formulas_that_lead_back_to_each_other(chain: MarkovChain, path: ast.PathFormula) -> None:
     exact = value(chain, path)
@@ -76,7 +76,7 @@ def test_formulas_that_lead_back_to_each_other(chain: MarkovChain, path: ast.Pat
         assert upper - lower <= 1e-13 * upper
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(any_chains(6), pctl_paths(st.none() | step_bounds(4)))
 def test_pctl_is_a_part_of_ltl(chain: MarkovChain, path: ast.Temporal) -> None:
     arithmetic, holds = arithmetic_on(chain, exact=True), Truths(chain)
@@ -84,7 +84,7 @@ def test_pctl_is_a_part_of_ltl(chain: MarkovChain, path: ast.Temporal) -> None:
     assert value(chain, path) == until_probability(arithmetic, form, step_window(path.bound)).value.tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(6), pctl_paths(st.none()))
 def test_unbounded_pctl_is_the_same_in_doubles_to_the_last_bit(chain: MarkovChain, path: ast.Temporal) -> None:
     arithmetic, holds = arithmetic_on(chain, exact=False), Truths(chain)
@@ -94,14 +94,14 @@ def test_unbounded_pctl_is_the_same_in_doubles_to_the_last_bit(chain: MarkovChai
     assert ours.upper.tolist() == theirs.upper.tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(6), paths(3))
 def test_a_formula_or_its_negation_holds(chain: MarkovChain, path: ast.PathFormula) -> None:
     total = np.array(value(chain, path)) + np.array(value(chain, ast.PathNot(path)))
     assert total.tolist() == [1] * chain.n_states
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(5), nodes(2), nodes(2))
 def test_inclusion_and_exclusion(chain: MarkovChain, left: Node, right: Node) -> None:
     both, either = (value(chain, ast.PathBinary(operator, left, right)) for operator in ("&", "|"))
@@ -109,7 +109,7 @@ def test_inclusion_and_exclusion(chain: MarkovChain, left: Node, right: Node) ->
     assert (ones[0] + ones[1]).tolist() == (np.array(both) + np.array(either)).tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(5), nodes(2), nodes(2), st.sampled_from([ast.Until, ast.WeakUntil, ast.Release]))
 def test_expansion_laws(chain: MarkovChain, left: Node, right: Node, kind: type) -> None:
     now = kind(left, right)
@@ -122,7 +122,7 @@ def test_expansion_laws(chain: MarkovChain, left: Node, right: Node, kind: type)
     assert value(chain, difference) == [0] * chain.n_states
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(6), nodes(2))
 def test_what_holds_infinitely_often_is_what_does_not_end(chain: MarkovChain, operand: Node) -> None:
     recurring = ast.Globally(ast.Eventually(operand))
@@ -255,7 +255,7 @@ def test_equations_are_the_same_in_bundles_of_any_size(size: int, monkeypatch: p
 # ---------------------------------------------------------------- conditions
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(any_chains(5), paths(2), paths(2))
 def test_a_conditional_probability_is_a_quotient(
     chain: MarkovChain, path: ast.PathFormula, condition: ast.PathFormula
@@ -274,7 +274,7 @@ def test_a_conditional_probability_is_a_quotient(
             assert enclosed.lower[i] == enclosed.upper[i]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(6), path_of(1), path_of(1))
 def test_its_bounds_are_those_of_the_quotient_or_better(
     chain: MarkovChain, path: ast.PathFormula, condition: ast.PathFormula

@@ -120,13 +120,13 @@ def bounded_paths(depth: int) -> st.SearchStrategy[ast.PathFormula]:
     return st.one_of(options)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(any_chains(4), bounded_paths(2))
 def test_reward_until_satisfied_equals_enumeration(chain: MarkovChain, path: ast.PathFormula) -> None:
     assert until_satisfied(chain, path).value.tolist() == enumerated(chain, path)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(any_chains(6))
 def test_of_a_target_it_is_the_reward_before_it(chain: MarkovChain) -> None:
     holds = Truths(chain)
@@ -139,7 +139,7 @@ def test_of_a_target_it_is_the_reward_before_it(chain: MarkovChain) -> None:
         assert ours.upper.tolist() == before.upper.tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(any_chains(5), paths(2))
 def test_it_is_finite_where_the_formula_is_almost_sure(chain: MarkovChain, path: ast.PathFormula) -> None:
     """And refused for formulas that no finite part of a run satisfies; those are all that keep a G, W or R."""
@@ -202,7 +202,7 @@ def test_other_formulas_are_refused(path: ast.PathFormula) -> None:
 # ---------------------------------------------------------------- conditions
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(any_chains(5), paths(2))
 def test_conditions_share_the_whole_reward(chain: MarkovChain, condition: ast.PathFormula) -> None:
     """The law of total expectation, for a condition and its negation."""
@@ -217,7 +217,7 @@ def test_conditions_share_the_whole_reward(chain: MarkovChain, condition: ast.Pa
     assert total == reward_until(arithmetic, per_step, holds(A)).value.tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(any_chains(5), paths(2))
 def test_enclosures_contain_the_exact_mean(chain: MarkovChain, condition: ast.PathFormula) -> None:
     exact, enclosed = (under_condition(chain, A, condition, exact=exact) for exact in (True, False))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tracebridge.chain.interval import IntervalChain
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.batched.chain_stack import ChainStack
 
 EIGHTH = 0.125  # bounds are multiples of it, so that their sums are exact and often meet one

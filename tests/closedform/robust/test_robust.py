@@ -13,7 +13,8 @@ from tests.closedform.robust.interval_chains import drawn_inside, extreme_rows, 
 from tests.closedform.strategies import chains
 
 from tracebridge.chain.interval import IntervalChain
-from tracebridge.chain.markov import MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform import FloatArithmetic, evaluate_operator
 from tracebridge.closedform.batched.operators import evaluate_stacked
 from tracebridge.closedform.robust import robust, robust_values
@@ -129,7 +130,7 @@ def brute_steps(chain: IntervalChain, text: str, best) -> np.ndarray:
     raise AssertionError(text)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(interval_chains(), st.sampled_from([text for text in BOUNDED if ">=" not in text]))
 def test_bounded_values_are_those_of_the_best_rows_step_by_step(chain, text):
     for direction, best in (("min", np.min), ("max", np.max)):
@@ -140,7 +141,7 @@ def test_bounded_values_are_those_of_the_best_rows_step_by_step(chain, text):
 # ---------------------------------------------------------------- laws
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(interval_chains(max_states=5), st.integers(0, 2**32 - 1))
 def test_the_bounds_contain_the_value_of_every_chain_inside(chain, seed):
     rng = np.random.default_rng(seed)

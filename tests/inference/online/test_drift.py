@@ -75,9 +75,12 @@ def drawn(chain: MarkovChain, n_runs: int, seed: int) -> list[tuple[list[str], s
 
 
 def test_false_alarms_ever_are_within_the_stated_probability():
-    """Two thousand streams of three long runs, from the same fixed chain as their small baselines, of 10 runs each."""
+    """Streams of three long runs, from the same fixed chain as their small baselines, of 10 runs each.
+
+    The bound is of a supremum over priors and far from tight here: the share that alarms is below it without slack.
+    """
     chain, alpha = chain_of(0.05, 0.05, lasting=0.9), 0.2
-    streams, length, ever = 2_000, 3, 0
+    streams, length, ever = 800, 3, 0
     bases = drawn(chain, 10 * streams // 20, seed=1)
     news = drawn(chain, length * streams, seed=2)
     for stream in range(streams):
@@ -88,21 +91,20 @@ def test_false_alarms_ever_are_within_the_stated_probability():
         for path, outcome in news[length * stream : length * (stream + 1)]:
             reading = monitor.add(path, outcome)
         ever += reading.ever
-    # three Monte-Carlo standard errors, as if streams were independent
-    assert 0 < ever / streams <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / streams)
+    assert 0 < ever / streams <= alpha
 
 
 def test_false_alarms_of_the_window_are_as_far_apart_as_stated():
-    """Three streams of 1,000 runs without drift; the number of alarms is about that of a Poisson variable."""
+    """Two streams of 1,000 runs without drift; the number of alarms is about that of a Poisson variable."""
     chain, run_length, length, windows = chain_of(0.4, 0.3), 50.0, 1_000, 0
-    for seed in range(3):
+    for seed in range(2):
         monitor = DriftMonitor(
             fit_counts(TransitionCounts.from_paths(drawn(chain, 60, seed=seed))), run_length=run_length
         )
         for path, outcome in drawn(chain, length, seed=10 + seed):
             monitor.add(path, outcome)
         windows += monitor.windows
-    most = 3 * length / run_length
+    most = 2 * length / run_length
     assert most / 3 < windows <= most + 3 * math.sqrt(most)  # it is no empty bound
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.inference.runs import NAMES, as_traces, runs
 
 from tracebridge.chain import MarkovChain, RationalMatrix, TransitionCounts, fit_chain, fit_counts
-from tracebridge.chain.markov import RewardStructure
 from tracebridge.chain.rational import RationalVector
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.checking import check
 from tracebridge.errors import FitError, TracebridgeError, UsageError
 from tracebridge.inference import property_uncertainty
@@ -138,12 +138,13 @@ def test_a_prefix_of_one_step_has_the_interval_of_the_property():
 
 def test_credible_verdicts_are_those_of_the_share_of_draws():
     fit = fitted(3)
-    for bound in np.linspace(0.2, 0.9, 8).round(2).tolist():
-        for comparison in (">=", "<="):
-            text = f'//@ credible 0.8\nP{comparison}{bound} [ F "success" ];'
-            (known,) = property_uncertainty(fit, text, draws=500)
-            (found,) = runtime_monitor(fit, text, draws=500).read(["plan"]).properties
-            assert found.verdict == str(known.verdict)
+    bounds = np.linspace(0.2, 0.9, 8).round(2).tolist()
+    asked = [f'P{comparison}{bound} [ F "success" ];' for bound in bounds for comparison in (">=", "<=")]
+    text = "\n".join(f"//@ credible 0.8\n{formula}" for formula in asked)
+    known = [str(each.verdict) for each in property_uncertainty(fit, text, draws=500)]
+    found = [each.verdict for each in runtime_monitor(fit, text, draws=500).read(["plan"]).properties]
+    assert found == known
+    assert {*known} == {"satisfied", "violated", "undecided"}
 
 
 def test_what_the_corpus_never_did_is_named():

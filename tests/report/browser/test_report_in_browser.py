@@ -13,7 +13,7 @@ from tests.report.html.pages import HOSTILE_NAMES, demo_evidence, evidence_of_ru
 
 from tracebridge.report.html import render_html
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 FLAGS = [
     "--headless",
@@ -177,6 +177,8 @@ def test_it_is_read_with_scripts_off(opened, browser):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_both_themes(opened, theme):
+    from selenium.webdriver.support.wait import WebDriverWait
+
     driver = opened("demo")
     driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
@@ -188,7 +190,7 @@ def test_both_themes(opened, theme):
     assert (lightness[0] > 0.9) is (theme == "light")
     assert abs(lightness[0] - lightness[1]) > 0.7
     toggle = driver.find_element("id", "theme")
-    assert toggle.text == ("Dark" if theme == "light" else "Light")
+    WebDriverWait(driver, 30).until(lambda _: toggle.text == ("Dark" if theme == "light" else "Light"))
     toggle.click()
     assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") != page
 
@@ -203,3 +205,18 @@ def test_nothing_is_folded_on_paper(opened):
         assert not driver.find_element("tag name", "nav").is_displayed()
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_verdicts_need_no_scrolling_at_any_width(opened):
+    driver = opened("demo")
+    table = (
+        "const box = document.querySelector('table.verdicts').parentElement; return box.scrollWidth - box.clientWidth"
+    )
+    try:
+        for width in (390, 768, 1280, 1600):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            assert driver.execute_script(table) <= 0, width
+            assert driver.find_element("css selector", "#verdicts tbody tr:nth-child(2)").text.count("REL-1") == 1
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

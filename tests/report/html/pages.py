@@ -30,7 +30,7 @@ HOSTILE_NAMES = (
     LONG_NAME,
 )
 
-VOID = frozenset({"meta", "link", "br", "img", "input", "hr"})
+VOID = frozenset({"meta", "link", "br", "img", "input", "hr", "wbr"})
 
 
 def hostile_runs() -> list[Run]:

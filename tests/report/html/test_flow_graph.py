@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.report.html.pages import write_runs
 
 from tracebridge import fit_chain, read_traces
 from tracebridge.closedform import long_run_reliability
 from tracebridge.inference.expanded.modelling import fit_named
-from tracebridge.report.html.flow_graph import DRAWN_SHARE, flow_graph
-from tracebridge.report.html.state_diagram import state_diagram
+from tracebridge.report.html.flow_graph import DRAWN_PER_NODE, DRAWN_SHARE, flow_graph
+from tracebridge.report.html.folded_graph import folded
+from tracebridge.report.html.state_diagram import name_lines, state_diagram
 from tracebridge.report.html.state_tables import edge_table, state_table
 
 RUNS = [
@@ -35,6 +41,11 @@ def fits(tmp_path_factory):
 def test_flows_are_conserved(fits, model, most):
     fit = fits[model]
     graph = flow_graph(fit, most_nodes=most)
+    again = folded(flow_graph(fit), most)
+    for one, other in zip(again.nodes, graph.nodes, strict=True):
+        assert asdict(one) == pytest.approx(asdict(other))
+    assert [(e.source, e.target) for e in again.edges] == [(e.source, e.target) for e in graph.edges]
+    assert [e.flow for e in again.edges] == pytest.approx([e.flow for e in graph.edges])
     nodes = graph.nodes
     assert sum(node.members for node in nodes) == fit.chain.n_states
     assert len([node for node in nodes if node.kind == "step"]) == min(most, 4)
@@ -49,7 +60,7 @@ def test_flows_are_conserved(fits, model, most):
     assert sum(ends.values()) == pytest.approx(1)
     flows = [edge.flow for edge in graph.edges]
     assert flows == sorted(flows, reverse=True)
-    assert graph.drawn_share >= DRAWN_SHARE or len(graph.drawn) >= 3 * len(nodes)
+    assert graph.drawn_share >= DRAWN_SHARE or len(graph.drawn) >= DRAWN_PER_NODE * len(nodes)
     assert all(edge.flow <= graph.least_drawn for k, edge in enumerate(graph.edges) if k not in graph.drawn)
     assert str(state_diagram(graph)).startswith("<svg")
 
@@ -73,3 +84,40 @@ def test_numbers_of_a_chain_that_remembers_nothing(fits):
     assert sum(shares) == pytest.approx(1)
     listed = {(row[0].text, row[1].text) for row in edge_table(graph).rows}
     assert listed >= {(names[e.source], names[e.target]) for e in graph.edges if e.observed}
+
+
+@given(st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=60))
+def test_names_take_two_lines_at_most_and_are_cut_only_if_they_must(name):
+    lines = name_lines(name, 16)
+    assert len(lines) <= 2
+    assert all(0 < len(line) <= 16 for line in lines)
+    assert "…" in "".join(lines) or "".join(lines) == name
+    if len(name) <= 16:
+        assert lines == [name]
+
+
+def test_no_number_stands_on_a_state_or_on_another_number(tmp_path):
+    names = [f"state_{k}" for k in range(12)]
+    runs = [
+        ([names[(k * step) % 12] for step in range(1, 4 + k % 9)], "success" if k % 3 else "failure") for k in range(60)
+    ]
+    graph = flow_graph(fit_chain(read_traces([write_runs(tmp_path, runs)])))
+    drawing = str(state_diagram(graph))
+    boxes = [
+        tuple(float(value) for value in found)
+        for found in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx="5"', drawing)
+    ]
+    assert len(boxes) == len(graph.nodes)
+    numbers = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" class="share" aria-hidden="true">([^<]+)<', drawing
+    )
+    assert numbers
+    for x, y, text in numbers:
+        width = 5.5 * len(text.replace("&lt;", "<").replace("&gt;", ">"))
+        box = (float(x) - width / 2, float(y) - 8, width, 8.0)
+        assert not [other for other in boxes if overlap(box, other)]
+        boxes.append(box)
+
+
+def overlap(a, b):
+    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]

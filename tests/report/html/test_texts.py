@@ -13,8 +13,9 @@ from tracebridge.checking.result import enclosure_to_dict, number_to_json
 from tracebridge.closedform.enclosure import Enclosure
 from tracebridge.report import markdown
 from tracebridge.report.html.markdown_fragment import markdown_html
-from tracebridge.report.html.recorded_numbers import enclosure_text, interval_of, sortable
+from tracebridge.report.html.recorded_numbers import enclosure_of, interval_of, sortable
 from tracebridge.report.html.svg import decimal, element, fitted, ticks
+from tracebridge.report.table import enclosure_text
 
 ONE_LINE = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 CELLS = ONE_LINE.map(str.strip).filter(lambda text: text and text != "---")
@@ -84,7 +85,7 @@ def test_elements_escape_text_and_attributes():
 
 @given(st.fractions() | st.floats(allow_nan=False))
 def test_numbers_of_the_record(value):
-    shown = enclosure_text(enclosure_to_dict(Enclosure.exactly(value)), 17)
+    shown = enclosure_text(enclosure_of(enclosure_to_dict(Enclosure.exactly(value))), 17)
     if isinstance(value, float) and math.isfinite(value):
         assert float(shown) == value
 
@@ -93,6 +94,7 @@ def test_numbers_that_are_large_open_or_none():
     huge = Fraction(10**5000 + 1, 3)
     assert sortable(number_to_json(huge)) == math.inf
     assert sortable(None) is None
-    assert enclosure_text({"value": 0.5, "lower": 0.25, "upper": 0.75}, 3) == "0.25..0.75"
-    assert enclosure_text({"value": 3.0, "lower": 2.0, "upper": "Infinity"}, 3) == "at least 2"
+    assert sortable("NaN") is None
+    assert enclosure_text(enclosure_of({"value": 0.5, "lower": 0.25, "upper": 0.75}), 3) == "0.25..0.75"
+    assert enclosure_text(enclosure_of({"value": 3.0, "lower": 2.0, "upper": "Infinity"}), 3) == "at least 2"
     assert interval_of(None) == "-"

@@ -361,6 +361,8 @@ def test_an_exact_column_name_wins_and_the_other_is_told(tmp_path: Path) -> None
 def test_a_column_that_looks_like_a_field_is_named(tmp_path: Path) -> None:
     corpus = read(tmp_path, "run_id,state,outcome,tokns,zzz\na,x,ok,5,1\n")
     assert "columns that are not read: tokns, zzz (did you mean --map tokens=tokns?)" in str(corpus.notes[0])
+    meant = read(tmp_path, "run_id,state,outcome\na,x,ok\n", mapping={"outcome": "-"})
+    assert "columns that are not read: outcome (to read one" in str(meant.notes[0])
 
 
 def test_a_file_without_any_outcome_is_refused_unless_that_is_meant(tmp_path: Path) -> None:

@@ -129,10 +129,18 @@ def test_bad_samples_are_named_and_the_others_survive(tmp_path: Path, bad: dict[
     assert len(read(tmp_path, document, skip_bad=True)) == 2
 
 
-def test_long_texts_are_looked_up(tmp_path: Path) -> None:
-    said = SAY | {"content": "attachment://abc"}
-    (trace,) = read(tmp_path, log(sample(messages=[said], attachments={"abc": "long"})))
-    assert trace.steps[0].text == "long"
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("attachment://abc", "long"),
+        ([{"type": "text", "text": "so "}, {"type": "text", "text": "attachment://abc"}, {"type": "image"}], "so long"),
+        ("attachment://gone", "attachment://gone"),
+    ],
+)
+@pytest.mark.parametrize("apart", [{"attachments": {"abc": "long"}}, {"transcript": {"content": {"abc": "long"}}}])
+def test_long_texts_are_looked_up(tmp_path: Path, content: Any, text: str, apart: dict[str, Any]) -> None:
+    (trace,) = read(tmp_path, log(sample(messages=[SAY | {"content": content}], **apart)))
+    assert trace.steps[0].text == text
 
 
 def test_not_a_number_in_a_text_stays(tmp_path: Path) -> None:
@@ -199,6 +207,75 @@ def test_an_archive_of_something_else(tmp_path: Path) -> None:
         stream.writestr("samples/1.json", "{}")
     with pytest.raises(TraceError, match=r"neither header.json nor _journal/start.json"):
         read_traces(path)
+
+
+# ---------------------------------------------------------------- samples in chunks
+
+
+def chunked(document: dict[str, Any], size: int) -> dict[str, Any]:
+    """The members of an archive with its samples in chunks, each of which ends a slice of what it refers to."""
+    members: dict[str, Any] = {"header.json": {key: value for key, value in document.items() if key != "samples"}}
+    for whole in document["samples"]:
+        folder = f"samples/{whole['id']}_epoch_{whole['epoch']}"
+        pool = [{"role": "system", "content": "not of the conversation"}, *whole["messages"][::-1]]
+        last = len(pool)
+        refs = [[last - 1 - i, last - i] for i in range(last - 1)]
+        shell = {key: value for key, value in whole.items() if key not in ("messages", "attachments")}
+        members[f"{folder}/sample.json"] = shell | {"message_refs": refs}
+        members |= {f"{folder}/skeleton.json": {}, f"{folder}/events/stats.json": {}, f"{folder}/events/0.json": []}
+        for name, items in (("messages", pool), ("attachments", whole["attachments"])):
+            for start in range(0, len(items), size):
+                members[f"{folder}/{name}/{start}.json"] = items[start : start + size]
+    return members
+
+
+def write_members(path: Path, members: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w") as stream:
+        for name, content in members.items():
+            stream.writestr(name, json.dumps(content))
+    return path
+
+
+CHUNKED = log(
+    sample("a/b_epoch_1", messages=[CALL, result("x"), SAY | {"content": "attachment://1"}], attachments=["no", "yes"]),
+    sample(2, messages=[SAY, SAY | {"content": "attachment://0"}], attachments=["NaN"], scores={"s": {"value": "I"}}),
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_samples_in_chunks_are_the_same_runs(tmp_path: Path, size: int) -> None:
+    whole = log(*(each | {"attachments": dict(enumerate(each["attachments"]))} for each in CHUNKED["samples"]))
+    mixed = chunked(CHUNKED, size) | {"samples/3_epoch_1.json": sample(3)}
+    expected = sorted(read(tmp_path, log(*whole["samples"], sample(3)), 0), key=lambda trace: trace.trace_id)
+    found = sorted(read_traces(write_members(tmp_path / "log.eval", mixed)), key=lambda trace: trace.trace_id)
+    assert [(t.trace_id, t.steps, t.outcome) for t in found] == [(t.trace_id, t.steps, t.outcome) for t in expected]
+    assert [trace.steps[-1].text for trace in found] == ["NaN", "hi", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"sample.json": None}, "is in chunks and has no sample.json"),
+        ({"messages/0.json": None}, r"'samples/2_epoch_1/messages/' the elements from 0 to 1 are missing"),
+        ({"messages/1.json": None, "messages/2.json": None}, "refers to messages 2 to 3 of 1"),
+        ({"sample.json": {"message_refs": [[-1, 1]]}}, "refers to messages -1 to 1 of 3"),
+        ({"sample.json": {"message_refs": [[2, 1]]}}, "refers to messages 2 to 1 of 3"),
+        ({"sample.json": {"message_refs": 1}}, r"sample\.json, field message_refs: Expected `array`"),
+        ({"messages/0.json": {}}, r"messages/0\.json: Expected `array`"),
+        ({"messages/00.json": []}, r"messages/00\.json"),
+        ({"sample.json": {"id": 2, "epoch": 1, "message_refs": [[0, 3]] * 200}}, "is larger than 0 MiB"),
+    ],
+)
+def test_chunks_that_are_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], what: str
+) -> None:
+    monkeypatch.setattr("tracebridge.traces.readers.inspect_archive.MAX_MEMBER_BYTES", 10_000)
+    members = chunked(CHUNKED, 1) | {f"samples/2_epoch_1/{name}": content for name, content in change.items()}
+    path = write_members(tmp_path / "log.eval", {name: text for name, text in members.items() if text is not None})
+    with pytest.raises(TraceError, match=what) as caught:
+        read_traces(path)
+    assert len(caught.value.problems) == 1
+    assert "ctf/a/b_epoch_1" in [trace.task_id for trace in read_traces(path, skip_bad=True)]
 
 
 @pytest.mark.shared_data

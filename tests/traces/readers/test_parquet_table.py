@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracebridge.errors import TraceError
-from tracebridge.traces import Outcome, read_traces
+from tracebridge.traces import Outcome, open_traces, read_traces
 from tracebridge.traces.readers import flat_rows, parquet_table
 
 COLUMNS: dict[str, Any] = {
@@ -59,6 +59,36 @@ def test_a_table_reads_as_its_csv_does(tmp_path: Path, suffix: str, monkeypatch:
     assert read.files[0].format == "flat"
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(data=st.data(), n_rows=st.integers(1, 6))
+def test_numbers_mean_what_their_texts_do(tmp_path: Path, data: st.DataObject, n_rows: int) -> None:
+    def column(values: st.SearchStrategy[Any]) -> list[Any]:
+        return data.draw(st.lists(values, min_size=n_rows, max_size=n_rows))
+
+    floats = st.sampled_from([0.5, 0.1, -0.0, 1e-300, 7.0, 1e300, float("nan"), float("inf"), -1.5])
+    numbers = {
+        "tokens": pa.array(column(st.sampled_from([0, 3, 2**62, -1])), pa.int64()),
+        "duration": pa.array(column(floats), data.draw(st.sampled_from([pa.float64(), pa.float32()]))),
+        "confidence": pa.array(column(st.none() | st.sampled_from([0.5, 1.0, 0.1])), pa.float64()),
+    }
+    columns = {"run_id": list(map(str, range(n_rows))), "state": ["x"] * n_rows, "outcome": ["ok"] * n_rows}
+    texts = {
+        name: [value and value.strip() for value in values.cast(pa.string()).to_pylist()]
+        for name, values in numbers.items()
+    }
+    found = []
+    for cells in (numbers, texts):
+        path = tmp_path / "t.parquet"
+        path.write_bytes(parquet({**columns, **cells}))
+        stream = open_traces(path, skip_bad=True)
+        try:
+            traces = [repr(trace) for trace in stream]
+        except TraceError:
+            traces = []
+        found.append((traces, list(map(str, stream.log.problems))))
+    assert found[0] == found[1]
+
+
 def test_a_folder_and_a_url(tmp_path: Path) -> None:
     (tmp_path / "one.parquet").write_bytes(parquet({"run_id": ["a"], "state": ["x"], "outcome": ["ok"]}))
     assert len(read_traces(tmp_path)) == 1
@@ -74,6 +104,16 @@ def test_a_folder_and_a_url(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "mapping", "what"),
     [
+        (
+            {
+                "run_id": ["a"],
+                "state": ["x"],
+                "outcome": ["ok"],
+                "task": pa.array([b"\xff"], pa.binary()).view(pa.string()),
+            },
+            {},
+            "field task: byte 0xff is not valid UTF-8",
+        ),
         ({"state": ["x"]}, {}, "t.parquet: no column names the run; there are state .--map run_id=COLUMN"),
         (
             {"run_id": ["a"], "state": ["x"], "outcome": ["ok"]},

@@ -15,7 +15,9 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.expanded.grid import StateGrid
 from tracebridge.chain.expanded.naming import CATEGORY, OUTCOME_STATES, TASK_CLASS, expanded_names
-from tracebridge.chain.markov import IMPLICIT_LABELS, MarkovChain, RewardStructure
+from tracebridge.chain.markov import MarkovChain
+from tracebridge.chain.reward_structure import RewardStructure
+from tracebridge.chain.state_annotations import IMPLICIT_LABELS
 from tracebridge.errors import FitError, ModelError
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracebridge.chain.graph import recurrent_classes
-from tracebridge.closedform.arithmetic import FloatArithmetic
 from tracebridge.closedform.batched.chain_stack import DENSE_STATES, MAX_STEP_WORK
 from tracebridge.closedform.batched.operators import total_reward, unbounded_until, until_probability
 from tracebridge.closedform.bounded_value import BoundedCollection, BoundedProbability
 from tracebridge.closedform.bounds import StepWindow, problem_at
 from tracebridge.closedform.budget import step_budget
 from tracebridge.closedform.expected_reward import reward_structure
+from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.quantile_bound import QuantileBound
 from tracebridge.closedform.until import UntilForm, until_form
 from tracebridge.errors import PropertyError, UnsupportedError
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tracebridge.chain.markov import MarkovChain, RewardStructure
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.closedform.batched.chain_stack import ChainStack
     from tracebridge.closedform.until import Holds
     from tracebridge.pctl.ast import Comparison, Quantile

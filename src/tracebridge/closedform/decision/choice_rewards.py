@@ -9,7 +9,7 @@ from tracebridge.closedform.expected_reward import reward_structure
 
 if TYPE_CHECKING:
     from tracebridge.chain.decision import DecisionProcess
-    from tracebridge.chain.markov import RewardStructure
+    from tracebridge.chain.reward_structure import RewardStructure
     from tracebridge.pctl.ast import Span, Structure
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.closedform.arithmetic import MAX_EXACT_WORK, ExactArithmetic
 from tracebridge.closedform.decision.choices import Choices
 from tracebridge.closedform.decision.optimiser import first_choices
 from tracebridge.closedform.decision.policy_iteration import policy_in_doubles, solve_in_rationals
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.exact_arithmetic import MAX_EXACT_WORK, ExactArithmetic
 from tracebridge.closedform.integer_system import rows_of
 from tracebridge.closedform.rational_solution import EXACT_LIMIT
 from tracebridge.errors import UnsupportedError

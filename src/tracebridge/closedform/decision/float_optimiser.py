@@ -11,16 +11,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tracebridge.closedform import directed
-from tracebridge.closedform.arithmetic import FloatArithmetic, distributions, enclosing
 from tracebridge.closedform.decision.choices import Choices
 from tracebridge.closedform.decision.equation import extended
 from tracebridge.closedform.decision.optimiser import first_choices
 from tracebridge.closedform.decision.policy_iteration import policy_in_doubles, solve_in_rationals, value_in_doubles
 from tracebridge.closedform.decision.value_iteration import solve_by_iteration
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.float_arithmetic import FloatArithmetic, enclosing
 from tracebridge.closedform.robust.fixed_point import BellmanEquation, solve_bellman
 from tracebridge.closedform.robust.rows import IntervalRows
-from tracebridge.closedform.stochastic_step import StochasticStep
+from tracebridge.closedform.stochastic_step import StochasticStep, distributions
 from tracebridge.errors import UnsupportedError
 
 if TYPE_CHECKING:

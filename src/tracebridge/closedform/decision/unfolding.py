@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 
 from tracebridge.chain.decision import DecisionProcess
 from tracebridge.chain.graph import reachable
-from tracebridge.chain.markov import RewardStructure
 from tracebridge.chain.rational import RationalMatrix
+from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.closedform.budget import level_after, levels_below
 from tracebridge.errors import UnsupportedError
 

@@ -25,6 +25,7 @@ from tracebridge.errors import FitError, NothingToCheckError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model, count_parameters
 from tracebridge.inference.expanded.clock_bins import clock_bins
 from tracebridge.inference.expanded.cross_validation import HeldOutScore, choose_model
+from tracebridge.inference.expanded.scope import Scope
 from tracebridge.inference.expanded.selection import Candidate, Dismissal, why_dismissed
 from tracebridge.states.model_form import ClockFamily, ModelForm, parse_model
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tracebridge.inference.expanded.certificate import ModelCertificate, ScopeVerdict
-    from tracebridge.inference.expanded.scope import Scope
     from tracebridge.states.run_paths import RunPaths
 
     Codes = NDArray[np.int64]

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tracebridge.inference.expanded.certificate import ModelCertificate
     from tracebridge.traces.model import Trace
 
+#: Why there is no certificate where none was asked for.
+NO_REPLICATES = "no replicates were asked for"
+
 #: The name of the model that the ladder finds.
 AUTO = "auto"
 
@@ -146,7 +149,7 @@ def fit_named(
         paths = run_paths(base, traces, form)
         fit = fit_model(base, paths, form, seed=seed, progress=progress)
         if not replicates:
-            return FittedModel(fit=fit, certificate="no replicates were asked for")
+            return FittedModel(fit=fit, certificate=NO_REPLICATES)
         progress(f"certificate of {fit.form}: {replicates} replicates")
         try:
             certificate = certify_model(paths, fit.form, kappa=fit.kappa, replicates=replicates, seed=seed)

@@ -8,12 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tracebridge.inference.certificate import Certificate
-from tracebridge.inference.expanded.certificate import ModelCertificate
-from tracebridge.report.certificate import certificate_markdown
+from tracebridge.inference.certificate import Certificate, StatisticResult, p_text
+from tracebridge.inference.expanded.certificate import ModelCertificate, ModelStatistic
+from tracebridge.report.certificate import bare_p, certificate_markdown, departure_text
 from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone, plain_table
 from tracebridge.report.html.markdown_fragment import markdown_html
-from tracebridge.report.html.recorded_numbers import number_text
 from tracebridge.report.html.svg import drawing, element, fitted
 from tracebridge.report.model_certificate import model_certificate_markdown
 
@@ -26,7 +25,10 @@ _TONES: Mapping[str, Tone] = {
     "refused": "open",
     "none": "open",
 }
-_ROW, _NAMES, _BAR, _VALUES = 24.0, 150.0, 420.0, 190.0
+_ROW, _NAMES, _BAR, _VALUES = 24.0, 150.0, 340.0, 380.0
+
+#: Bars of larger departures leave the chart; in multiples of what would matter.
+_LONGEST = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,14 @@ class CertificateSection:
 
     Attributes:
         standings: scope, verdict and its tone, reasons. drawing: departures beside what would matter, None without any.
+        reading: of the drawing, one sentence each.
         details: everything, as HTML. ladder: how the model was found. advice: what can be done.
         missing: why there is no certificate.
     """
 
     standings: Sequence[tuple[str, str, Tone, Sequence[str]]]
     drawing: Markup | None
+    reading: Sequence[str]
     details: Markup
     ladder: Sequence[DataTable]
     advice: Sequence[str]
@@ -55,15 +59,15 @@ def certificate_section(results: Document) -> CertificateSection:
     """
     recorded = results["certificate"]
     kind = recorded.get("kind")
-    details, figure = Markup(""), None
+    details, figure, reading = Markup(""), None, list[str]()
     if kind == "certificate":
         certificate = Certificate.from_dict(recorded)
         details = markdown_html(certificate_markdown(certificate), caption="Certificate")
-        figure = _departures(recorded["statistics"], recorded)
+        figure, reading = _departures(certificate.statistics, certificate)
     elif kind == "model-certificate":
         model = ModelCertificate.from_dict(recorded)
         details = markdown_html(model_certificate_markdown(model), caption="Certificate")
-        figure = _departures(recorded["path"]["statistics"], recorded)
+        figure, reading = _departures(model.path.statistics, model)
     scopes: Document = results["standings"]
     same = len({(each["verdict"], tuple(each["reasons"])) for each in scopes.values()}) == 1
     shown = {"timing and path": next(iter(scopes.values()))} if same else scopes
@@ -73,6 +77,7 @@ def certificate_section(results: Document) -> CertificateSection:
             for scope, each in shown.items()
         ],
         drawing=figure,
+        reading=reading,
         details=details,
         ladder=[] if results["ladder"] is None else _ladder(results["ladder"]),
         advice=results["advice"],
@@ -80,37 +85,45 @@ def certificate_section(results: Document) -> CertificateSection:
     )
 
 
-def _departures(statistics: Sequence[Document], certificate: Document) -> Markup | None:
-    """Each departure as a bar, in units of what would matter, which is a line."""
+def _departures(
+    statistics: Sequence[StatisticResult | ModelStatistic], certificate: Certificate | ModelCertificate
+) -> tuple[Markup | None, list[str]]:
+    """Each departure as a bar, in units of what would matter, which is a line; and how to read them."""
     if not statistics:
-        return None
-    sizes = [max(0.0, float(each["effect"])) / float(certificate["effects"][each["unit"]]) for each in statistics]
-    longest = max(1.5, min(max(sizes), 4.0))
+        return None, []
+    matters = {"gap": certificate.effects.gap, "nats": certificate.effects.nats}
+    sizes = [max(0.0, each.effect) / matters[each.unit] for each in statistics]
+    found = [each.p <= certificate.level for each in statistics]
+    longest = max(1.5, min(max(sizes), _LONGEST))
     parts = []
     for k, (each, size) in enumerate(zip(statistics, sizes, strict=True)):
         y = k * _ROW + 4
-        rejected = float(each["p"]) <= certificate["level"]
-        bar = element(
-            "rect",
-            x=_NAMES,
-            y=y + 3,
-            width=max(1.0, _BAR * min(size / longest, 1.0)),
-            height=_ROW - 12,
-            class_=f"departure{' found' if rejected else ''}",
-        )
-        shown = f"{float(each['effect']):.2g} {'' if each['unit'] == 'gap' else 'nats'}".strip()
+        multiple = f"{'» ' if size > longest else ''}{size:.2g} ×, " if size else ""
         parts += [
-            element("text", fitted(each["name"], 22), x=_NAMES - 10, y=y + 13, text_anchor="end", class_="label"),
-            bar,
-            element("text", f"{shown}, p {number_text(each['p'], 2)}", x=_NAMES + _BAR + 12, y=y + 13, class_="label"),
+            element("text", fitted(each.name, 22), x=_NAMES - 10, y=y + 13, text_anchor="end", class_="label"),
+            element(
+                "rect",
+                x=_NAMES,
+                y=y + 3,
+                width=max(1.0, _BAR * min(size / longest, 1.0)),
+                height=_ROW - 12,
+                class_=f"departure{' found' if found[k] else ''}",
+            ),
+            element(
+                "text",
+                f"{multiple}{departure_text(each)}, p {p_text(each.p, certificate.replicates)}",
+                x=_NAMES + _BAR + 12,
+                y=y + 13,
+                class_="label",
+            ),
         ]
     x, bottom = _NAMES + _BAR / longest, len(sizes) * _ROW + 4
     parts += [
         element("path", d=f"M{x:.1f} 0L{x:.1f} {bottom:.1f}", class_="limit"),
-        element("text", "what would matter", x=x, y=bottom + 12, text_anchor="middle", class_="tick"),
+        element("text", "what would matter (1 ×)", x=x, y=bottom + 12, text_anchor="middle", class_="tick"),
     ]
-    said = "; ".join(f"{each['name']} {size:.2g} times" for each, size in zip(statistics, sizes, strict=True))
-    return drawing(
+    said = "; ".join(f"{each.name} {size:.2g} times" for each, size in zip(statistics, sizes, strict=True))
+    figure = drawing(
         _NAMES + _BAR + _VALUES,
         bottom + 18,
         *parts,
@@ -118,6 +131,19 @@ def _departures(statistics: Sequence[Document], certificate: Document) -> Markup
         title="How far the runs depart from the chain",
         description=f"Departures beside the smallest that would matter: {said}.",
     )
+    scale = f"{matters['gap']:g} in probability, {matters['nats']:g} nats a step"
+    reading = [
+        f"Bars: how far the runs depart from the chain, as multiples of what would matter ({scale}).",
+        f"Red: more than chance explains, p at most {certificate.level:g}.",
+    ]
+    if any(size < 1 and beyond for size, beyond in zip(sizes, found, strict=True)):
+        reading.append(
+            "A red bar that stops before the line: chance does not explain the departure, though it is smaller than "
+            "what an acceptance must rule out. A chain is rejected by what chance does not explain, of whatever size."
+        )
+    if any(size > longest for size in sizes):
+        reading.append(f"A bar with » leaves the chart, which ends at {longest:g} ×.")
+    return figure, reading
 
 
 def _ladder(ladder: Document) -> list[DataTable]:
@@ -151,7 +177,7 @@ def _ladder(ladder: Document) -> list[DataTable]:
             test["part"],
             test["form"],
             test["verdict"],
-            number_text(test["certificate"][test["scope"]]["p"], 3),
+            bare_p(float(test["certificate"][test["scope"]]["p"]), test["certificate"]["replicates"]),
         ]
         for test in ladder["tests"]
     ]

@@ -12,7 +12,7 @@ from tracebridge.checking.result import number_from_json
 from tracebridge.report.html.data_table import Cell, Column, DataTable, plain_table
 from tracebridge.report.html.recorded_numbers import percent
 from tracebridge.report.html.svg import drawing, element
-from tracebridge.report.results import POLICIES
+from tracebridge.report.results import POLICIES, prior_text
 from tracebridge.report.table import NOTHING
 from tracebridge.traces.problems import counted
 from tracebridge.traces.run_dates import dates_text
@@ -59,7 +59,7 @@ def corpus_facts(results: Document) -> Iterator[tuple[str, str]]:
     yield "dropped", f"{counted(corpus['n_skipped'], 'bad record')}"
     yield "model", fit["model"] + (f", kappa {fit['kappa']:g}" if fit["kappa"] is not None else "")
     yield "states", f"{len(fit['states'])}, the ends of runs among them"
-    yield "prior and support", f"{fit['prior']}, {fit['support']} support"
+    yield "prior and support", prior_text(fit["prior"], fit["support"])
     yield "start", "as the runs did" if results["observed"] is None or results["observed"]["R"] else "see the notes"
 
 

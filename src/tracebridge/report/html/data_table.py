@@ -18,6 +18,7 @@ class Cell:
         text: as it is; the page escapes it. sort: what a numeric column sorts by; None sorts last.
         tone: of a badge around the text; none without one. code: a formula, a name of a file or a hash.
         share: the length of a bar behind a number, from 0 to 1. href: an anchor of the page.
+        lines: what stands below it in the same cell.
     """
 
     text: str
@@ -27,6 +28,7 @@ class Cell:
     code: bool = False
     share: float | None = None
     href: str | None = None
+    lines: Sequence[Cell] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,16 @@ class DataTable:
 
     Attributes:
         caption: says what the table shows. columns: the heads. rows: as long as these. sortable: offer to sort it.
+        stacks: where the page is narrow, each row becomes a block of its cells with their heads.
+        keys: of each row the word that a reader can pick it by; none, or as many as rows.
     """
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     sortable: bool = False
+    stacks: bool = False
+    keys: Sequence[str] = ()
 
 
 def plain_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> DataTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 from tracebridge.report.html.svg import decimal
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
     Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NODE_WIDTH, NODE_HEIGHT = 134.0, 38.0
-COLUMN_GAP, MARGIN = 56.0, 26.0
+NODE_WIDTH, NODE_HEIGHT = 138.0, 40.0
+COLUMN_GAP, MARGIN = 54.0, 24.0
 _PORTS_APART, _LEAST_APART = 7.0, 5.5
 _BULGE = 30.0
-_LABEL_HEIGHT, _DIGIT_WIDTH = 11.0, 5.6
+_LABEL_HEIGHT, _DIGIT_WIDTH = 12.0, 6.0
 
 
 def column_left(layer: int) -> float:
@@ -40,21 +41,31 @@ def _sides(edge: FlowEdge, layers: Sequence[int]) -> tuple[bool, bool]:
     return layers[edge.target] >= layers[edge.source], layers[edge.target] <= layers[edge.source]
 
 
-def node_heights(n_nodes: int, edges: Sequence[FlowEdge], layers: Sequence[int]) -> list[float]:
-    """Of each node: as many edges as meet on one side of it need room."""
-    meeting: Counter[tuple[int, bool]] = Counter()
+def node_heights(
+    texts: Sequence[float], edges: Sequence[FlowEdge], layers: Sequence[int], starts: Sequence[int]
+) -> list[float]:
+    """Of each node: its text takes some, and so do the edges that meet on one side of it; starts are on the left."""
+    meeting: Counter[tuple[int, bool]] = Counter((node, False) for node in starts)
     for edge in edges:
         leaving, entering = _sides(edge, layers)
         meeting.update([(edge.source, leaving), (edge.target, entering)])
     return [
-        max(NODE_HEIGHT, 10 + _LEAST_APART * (max(meeting[node, False], meeting[node, True]) - 1))
-        for node in range(n_nodes)
+        max(text, 10 + _LEAST_APART * (max(meeting[node, False], meeting[node, True]) - 1))
+        for node, text in enumerate(texts)
     ]
 
 
-def routes(edges: Sequence[FlowEdge], layout: Layout, heights_of_nodes: Sequence[float]) -> list[list[Point]]:
-    """The points that each edge passes, from its source to its target; ends on the same side of a node are spread."""
-    ports: dict[tuple[int, bool], list[tuple[float, int, bool]]] = {}  # node and side: height aimed at, edge, is source
+def routes(
+    edges: Sequence[FlowEdge], layout: Layout, heights_of_nodes: Sequence[float], starts: Sequence[int]
+) -> tuple[list[list[Point]], dict[int, Point]]:
+    """The points that each edge passes, from its source to its target, and where runs enter the nodes they start in.
+
+    Ends on the same side of a node are spread.
+    """
+    # Of each node and side: the height aimed at, the edge or, for a start, none, and whether the node is its source.
+    ports: dict[tuple[int, bool], list[tuple[float, int, bool]]] = {}
+    for node in starts:
+        ports[node, False] = [(-inf, -1, False)]
     for k, edge in enumerate(edges):
         leaving, entering = _sides(edge, layout.layers)
         way = layout.waypoints[k] if leaving else layout.waypoints[k][::-1]
@@ -62,11 +73,17 @@ def routes(edges: Sequence[FlowEdge], layout: Layout, heights_of_nodes: Sequence
         ports.setdefault((edge.source, leaving), []).append((heights[1], k, True))
         ports.setdefault((edge.target, entering), []).append((heights[-2], k, False))
     ends: dict[tuple[int, bool], float] = {}
+    begins: dict[int, Point] = {}
     for (node, _), wanted in ports.items():
         apart = min(_PORTS_APART, (heights_of_nodes[node] - 10) / max(1, len(wanted) - 1))
         for place, (_, k, is_source) in enumerate(sorted(wanted)):
-            ends[k, is_source] = layout.heights[node] + MARGIN + (place - (len(wanted) - 1) / 2) * apart
-    return [_route(layout, edge, layout.waypoints[k], ends[k, True], ends[k, False]) for k, edge in enumerate(edges)]
+            height = layout.heights[node] + MARGIN + (place - (len(wanted) - 1) / 2) * apart
+            if k < 0:
+                begins[node] = column_left(layout.layers[node]), height
+            else:
+                ends[k, is_source] = height
+    paths = [_route(layout, edge, layout.waypoints[k], ends[k, True], ends[k, False]) for k, edge in enumerate(edges)]
+    return paths, begins
 
 
 def _route(layout: Layout, edge: FlowEdge, waypoints: Sequence[float], first: float, last: float) -> list[Point]:
@@ -102,10 +119,10 @@ def pair(point: Point) -> str:
 
 def free_place(path: Sequence[Point], taken: Sequence[Box]) -> Box | None:
     """A free place on a path for a few digits, near its first point at best; None if all are taken."""
-    length, half_width, half_height = len(path) - 1, 2.2 * _DIGIT_WIDTH, _LABEL_HEIGHT / 2
+    length, half_width, half_height = len(path) - 1, 2.1 * _DIGIT_WIDTH, _LABEL_HEIGHT / 2
     for number in [0, *range(2, length, 2)] if length > 1 else [0]:
         (x, y), (x2, y2) = path[number], path[number + 1]
-        for t in (0.35, 0.5, 0.65, 0.25, 0.75):
+        for t in (0.35, 0.5, 0.65, 0.25, 0.75, 0.15, 0.85):
             if x == x2:
                 cx, cy = x + 0.75 * _BULGE * 4 * t * (1 - t), y + (3 * t**2 - 2 * t**3) * (y2 - y)
             else:

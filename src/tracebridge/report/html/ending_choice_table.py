@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracebridge.checking.result import number_from_json
 from tracebridge.report.ending_choices import MAX_COLUMNS
 from tracebridge.report.html.data_table import Cell, Column, DataTable
-from tracebridge.report.html.recorded_numbers import number_text, sortable
+from tracebridge.report.html.recorded_numbers import number_text
 
 Document = Mapping[str, Any]
 
@@ -20,7 +21,8 @@ def ending_choice_table(choices: Document, properties: Sequence[str]) -> DataTab
     Args:
         choices: of the results. properties: names, in the order of the results; the first few have a column.
     """
-    shown = properties[: MAX_COLUMNS if choices["present"]["properties"] else 0]
+    tried = [choices["present"], *(each["numbers"] for each in choices["choices"])]
+    shown = properties[: MAX_COLUMNS if any(each["properties"] for each in tried) else 0]
     columns = [
         Column("runs that ended by"),
         Column("runs"),
@@ -45,8 +47,9 @@ def ending_choice_table(choices: Document, properties: Sequence[str]) -> DataTab
 
 
 def ending_choice_remarks(choices: Document) -> list[str]:
-    """What was left out, and why there is no chain under a choice."""
-    missing = [f"no chain: {each['numbers']['missing']}" for each in choices["choices"] if each["numbers"]["missing"]]
+    """What was left out, and why there are no numbers under a choice."""
+    tried = [choices["present"], *(each["numbers"] for each in choices["choices"])]
+    missing = [f"none: {each['missing']}" for each in tried if each["missing"]]
     return [*choices["notes"], *dict.fromkeys(missing)]
 
 
@@ -56,9 +59,9 @@ def _runs(choice: Document) -> str:
 
 def _numbers(numbers: Document, n_properties: int) -> list[Cell]:
     rate = numbers["pass_rate"]
-    first = Cell("no run") if rate is None else Cell(f"{sortable(rate):.4f}")
+    first = Cell("no run") if rate is None else Cell(f"{float(number_from_json(rate)):.4f}")
     if numbers["R_inf"] is None or numbers["MTTA"] is None:
-        return [first, Cell("no chain"), *[Cell("")] * (1 + n_properties)]
+        return [first, Cell("none"), Cell("none"), *[Cell("")] * n_properties]
     values = list(numbers["properties"][:n_properties]) or [None] * n_properties
     return [first, *map(_cell, [numbers["R_inf"], numbers["MTTA"], *values])]
 

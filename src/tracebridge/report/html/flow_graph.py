@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-#: So many nodes are drawn at most, ends of runs not counted.
-MOST_NODES = 60
+#: A graph has so many nodes at most, ends of runs not counted.
+MOST_NODES = 200
 
-#: Transitions are drawn, the most frequent first, until they make up this share of all steps of a run ...
-DRAWN_SHARE = 0.95
+#: Transitions are drawn, the most frequent first, until they make up this share of all changes of node ...
+DRAWN_SHARE = 0.9
 
 #: ... or are this many for each node.
-DRAWN_PER_NODE = 3
+DRAWN_PER_NODE = 2
 
 Kind = Literal["step", "success", "failure"]
 
@@ -46,7 +46,8 @@ class FlowNode:
 
     Attributes:
         name: of the state, or of what its members have in common. kind: absorbing states are success or failure.
-        members: how many states it stands for. start: the share of runs that begin here.
+        members: how many states it stands for. folded: of rarely visited ones that are together, how many; else 0.
+        start: the share of runs that begin here.
         visits: expected steps of a run here; of an absorbing state the probability to end here.
         failing: the probability that a run that is here does not succeed, the mean over visits; None if there are none.
         stays: the probability that the next step is here again.
@@ -55,6 +56,7 @@ class FlowNode:
     name: str
     kind: Kind
     members: int
+    folded: int
     start: float
     visits: float
     failing: float | None
@@ -101,6 +103,12 @@ class FlowGraph:
         return sum(self.edges[k].flow for k in self.drawn) / total if total else 1.0
 
     @property
+    def folded_share(self) -> float:
+        """The share of all expected visits that goes to rarely visited states that are one node."""
+        total = sum(node.visits for node in self.nodes if node.kind == "step")
+        return sum(node.visits for node in self.nodes if node.folded) / total if total else 0.0
+
+    @property
     def least_drawn(self) -> float:
         """All transitions taken more often than this are drawn."""
         left_out = set(range(len(self.edges))) - set(self.drawn)
@@ -128,7 +136,7 @@ def flow_graph(fit: ChainFit | ExpandedFit, *, most_nodes: int = MOST_NODES) -> 
     visits[form.absorbing] = chain.initial[form.absorbing]
     np.add.at(visits, targets[chain.absorbing[targets]], flows[chain.absorbing[targets]])
 
-    names, node_of = _nodes(fit, visits, most_nodes)
+    names, node_of, n_folded = _nodes(fit, visits, most_nodes)
     n = len(names)
     pairs, position = np.unique(node_of[sources] * n + node_of[targets], return_inverse=True)
     between = np.bincount(position, weights=flows, minlength=len(pairs))
@@ -151,6 +159,7 @@ def flow_graph(fit: ChainFit | ExpandedFit, *, most_nodes: int = MOST_NODES) -> 
             name=names[node],
             kind="step" if not ends[node] else "success" if wins[node] else "failure",
             members=int(members[node]),
+            folded=n_folded.get(node, 0),
             start=float(starts[node]),
             visits=float(node_visits[node]),
             failing=float(losses[node] / node_visits[node]) if node_visits[node] > 0 else None,
@@ -175,13 +184,18 @@ def flow_graph(fit: ChainFit | ExpandedFit, *, most_nodes: int = MOST_NODES) -> 
     return FlowGraph(
         nodes=nodes,
         edges=edges,
-        drawn=_drawn(edges, len(nodes)),
+        drawn=drawn_edges(edges, len(nodes)),
         unreachable=int((visits[form.transient] == 0).sum()),
     )
 
 
-def _nodes(fit: ChainFit | ExpandedFit, visits: Floats, most: int) -> tuple[list[str], Integers]:
-    """The names of the nodes, and the node of each state, shape (n,)."""
+def name_of_rest(number: int) -> str:
+    """Of a node that stands for so many rarely visited ones."""
+    return f"{number} more states"
+
+
+def _nodes(fit: ChainFit | ExpandedFit, visits: Floats, most: int) -> tuple[list[str], Integers, dict[int, int]]:
+    """The names of the nodes, the node of each state, shape (n,), and how many are folded into which node, if any."""
     chain = fit.chain
     names, node_of = list(chain.states), np.arange(chain.n_states)
     if isinstance(fit, ExpandedFit) and CATEGORY in chain.variables:
@@ -190,12 +204,12 @@ def _nodes(fit: ChainFit | ExpandedFit, visits: Floats, most: int) -> tuple[list
     total = np.bincount(node_of, weights=np.where(chain.absorbing, 0.0, visits), minlength=len(names))
     passing = np.unique(node_of[~chain.absorbing])
     if len(passing) <= most:
-        return names, node_of
+        return names, node_of, {}
     rare = passing[np.argsort(-total[passing], kind="stable")[most - 1 :]]
     node_of = np.where(np.isin(node_of, rare), rare[0], node_of)
-    names[int(rare[0])] = f"{len(rare)} other states"
+    names[int(rare[0])] = name_of_rest(len(rare))
     used, node_of = np.unique(node_of, return_inverse=True)
-    return [names[k] for k in used.tolist()], node_of
+    return [names[k] for k in used.tolist()], node_of, {int(np.searchsorted(used, rare[0])): len(rare)}
 
 
 def _category_names(fit: ExpandedFit, category: Integers) -> list[str]:
@@ -231,7 +245,7 @@ def _details(
     }
 
 
-def _drawn(edges: Sequence[FlowEdge], n_nodes: int) -> tuple[int, ...]:
+def drawn_edges(edges: Sequence[FlowEdge], n_nodes: int) -> tuple[int, ...]:
     """The most frequent transitions, and of each node the most frequent one in and out."""
     wanted, sofar = DRAWN_SHARE * sum(edge.flow for edge in edges), 0.0
     chosen: set[int] = set()

@@ -18,9 +18,9 @@ Floats = NDArray[np.float64]
 
 _SWEEPS = 12
 _RELAXATIONS = 16
-_MOST_LAYERS = 10
+_MOST_LAYERS = 6
 _MOST_IN_LAYER = 8
-_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)  # steps to a layer
+_POWERS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)  # of the step, whose whole part is the layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +60,17 @@ def first_visit_steps(transitions: Floats, initial: Floats) -> Floats:
 
 
 def layers_by_step(steps: Sequence[float]) -> list[int]:
-    """Layers of similar steps: one step to a layer, or more where layers would be too many; large ones are cut."""
+    """Layers of similar steps: one step to a layer, or later ones together where layers would be too many.
+
+    Layers of many are cut.
+    """
     order = sorted(range(len(steps)), key=lambda k: (steps[k], k))
     layers: list[list[int]] = []
-    for width in _WIDTHS:
+    for power in _POWERS:
         layers = []
         groups: dict[int, list[int]] = {}
         for k in order:
-            groups.setdefault(int(steps[k] / width + 0.5), []).append(k)
+            groups.setdefault(int(steps[k] ** power + 0.5), []).append(k)
         for group in groups.values():
             parts = -(-len(group) // _MOST_IN_LAYER)
             layers += [group[len(group) * p // parts : len(group) * (p + 1) // parts] for p in range(parts)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -16,6 +17,7 @@ from tracebridge.confidence.card import AuditCard
 from tracebridge.confidence.card_fields import CARD_SCHEMA
 from tracebridge.errors import InputError, ModelError
 from tracebridge.report.card_markdown import card_markdown
+from tracebridge.report.certificate import bare_p
 from tracebridge.report.html.certificate_section import certificate_section
 from tracebridge.report.html.corpus_facts import (
     corpus_facts,
@@ -27,15 +29,18 @@ from tracebridge.report.html.corpus_facts import (
 from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone
 from tracebridge.report.html.ending_choice_table import ending_choice_remarks, ending_choice_table
 from tracebridge.report.html.flow_graph import flow_graph
+from tracebridge.report.html.folded_graph import folded, read_graph
+from tracebridge.report.html.mark_meanings import mark_meanings
 from tracebridge.report.html.markdown_fragment import markdown_html
 from tracebridge.report.html.property_blocks import property_block
-from tracebridge.report.html.recorded_numbers import number_text
 from tracebridge.report.html.reliability_figure import figure_table, reliability_drawing, reliability_table
 from tracebridge.report.html.sensitivity_tables import MOST_RANKED, rankings
 from tracebridge.report.html.state_diagram import state_diagram
 from tracebridge.report.html.state_tables import edge_table, state_table
+from tracebridge.report.html.transition_matrix import MOST_ROWS, shade_words, transition_matrix
 from tracebridge.report.html.verdict_table import recorded_properties, verdict_counts, verdict_table
 from tracebridge.report.markdown import printable
+from tracebridge.report.repeated_trials import repeated_trials_markdown
 from tracebridge.report.soundness import unsoundness
 from tracebridge.report.table import NOTHING
 
@@ -53,7 +58,11 @@ LONGEST_TITLE = 1_000
 #: More properties are folded.
 OPEN_BLOCKS = 12
 
+#: After a sign between words; numbers such as 0.25 stay whole.
+_BREAKS = re.compile(r"(?<=[^\W_]{2}[_/:.])(?=[^\W\d_])")
+
 _MOST_NAMED, _MOST_FILES = 5, 200
+_BY_COVARIATE = frozenset({"run-homogeneity", "task-independence"})
 _RESULT_TONES: Mapping[str, Tone] = {"accept": "good", "reject": "bad"}
 
 
@@ -104,12 +113,17 @@ def _literal(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _cut(text: str, limit: int = CUT_AT) -> Markup | str:
+def _cut(text: str, limit: int = CUT_AT) -> Markup:
     """A text of any length; a long one cut, with the whole of it for those who point at it."""
     if len(text) <= limit:
-        return text
+        return _breakable(text)
     whole = printable(text[:LONGEST_TITLE]) + ("…" if len(text) > LONGEST_TITLE else "")
-    return Markup('<span class="cut" title="{}">{}…</span>').format(whole, printable(text[: limit - 1]))
+    return Markup('<span class="cut" title="{}">{}…</span>').format(whole, _breakable(text[: limit - 1]))
+
+
+def _breakable(text: str) -> Markup:
+    """The text, which a line may break after the signs that part the words of an identifier."""
+    return Markup("<wbr>").join(_BREAKS.split(printable(text)))
 
 
 def _policy(style: str, script: str) -> str:
@@ -133,11 +147,13 @@ def _context(evidence: Evidence, audit: Mapping[str, Any] | None) -> dict[str, A
         graph = flow_graph(evidence.fit)
     except ModelError as error:
         no_graph = str(error)
+    drawn = None if graph is None else read_graph(graph)
     ranked = rankings(evidence)
     return {
         "document": document,
         "unsound": unsoundness(evidence),
         "results": results,
+        "marks": mark_meanings(results, properties),
         "counts": verdict_counts(properties),
         "n_properties": len(properties),
         "n_single": sum(each.found["agree"] is None for each in properties),
@@ -153,19 +169,24 @@ def _context(evidence: Evidence, audit: Mapping[str, Any] | None) -> dict[str, A
         "ending_remarks": [] if choices is None else ending_choice_remarks(choices),
         "graph": graph,
         "no_graph": no_graph,
-        "diagram": None if graph is None else state_diagram(graph),
+        "drawn": drawn,
+        "diagram": None if drawn is None else state_diagram(drawn),
+        "matrix": None if graph is None or graph is drawn else transition_matrix(folded(graph, MOST_ROWS)),
+        "most_rows": MOST_ROWS,
+        "shades": shade_words(),
         "states": None if graph is None else state_table(graph),
         "transitions": None if graph is None else edge_table(graph),
         "figures": figure_table(results) if has_figures else None,
         "curve": reliability_drawing(evidence.fit.chain, results) if has_figures else None,
         "curve_table": reliability_table(results) if has_figures else None,
+        "trials": [markdown_html(each, caption="Repeated trials") for each in repeated_trials_markdown(evidence.fit)],
         "certificate": certificate_section(results),
         "rankings": ranked,
         "most_ranked": MOST_RANKED,
         "blocks": [property_block(each) for each in properties],
         "open_blocks": OPEN_BLOCKS,
         "audit": card,
-        "assumptions": _assumptions(document["assumptions"]),
+        "assumptions": _assumptions(document["assumptions"], results),
         "traces": [_argument(each["name"]) for each in document["inputs"] if each["role"] == "traces"][:_MOST_NAMED],
         "inputs": _hashes("Inputs", [(each["name"], each["role"], each["sha256"]) for each in document["inputs"]]),
         "files": _hashes("Files beside the evidence", [(name, "", of) for name, of in document["files"].items()]),
@@ -179,7 +200,7 @@ def _argument(name: str) -> str:
     return shlex.quote(name) if name.isprintable() and len(name) <= CUT_AT else "FILE"
 
 
-def _assumptions(assumptions: Sequence[Mapping[str, Any]]) -> DataTable:
+def _assumptions(assumptions: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> DataTable:
     columns = [
         Column("assumption", prose=True),
         Column("result"),
@@ -191,13 +212,24 @@ def _assumptions(assumptions: Sequence[Mapping[str, Any]]) -> DataTable:
         [
             Cell(each["statement"]),
             Cell(each["result"], tone=_RESULT_TONES.get(each["result"], "open")),
-            Cell(number_text(each["p"], 3)),
+            Cell(_p_value(each, results["certificate"])),
             Cell(each["tested_by"] or "nothing"),
             Cell(each["reason"] or NOTHING),
         ]
         for each in assumptions
     ]
-    return DataTable(caption="What every number rests on", columns=columns, rows=rows)
+    return DataTable(caption="What every number rests on", columns=columns, rows=rows, stacks=True)
+
+
+def _p_value(assumption: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+    """With ``<=`` where it is as small as the replicates of its test allow."""
+    if assumption["p"] is None:
+        return NOTHING
+    p, least = float(assumption["p"]), None
+    if assumption["id"] in _BY_COVARIATE:
+        adjusted = {float(each["p_holm"]): float(each["p"]) for each in certificate["covariates"] if each["p_holm"]}
+        least = adjusted.get(p)
+    return bare_p(p, certificate["replicates"], least=least)
 
 
 def _hashes(caption: str, files: Sequence[tuple[str, str, str]]) -> DataTable:

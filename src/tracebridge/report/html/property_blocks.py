@@ -10,9 +10,9 @@ from tracebridge.checking.result import Verdict
 from tracebridge.inference.planning import Outlook, Plan
 from tracebridge.report.findings import RELATIVE_TO_SUPPORT
 from tracebridge.report.html.data_table import Cell, Column, DataTable
-from tracebridge.report.html.recorded_numbers import bounds_text, enclosure_text, interval_of, number_text
-from tracebridge.report.html.verdict_table import RecordedProperty, engine_value, percent_level
-from tracebridge.report.table import NOTHING, SHOWN_VALUES
+from tracebridge.report.html.recorded_numbers import bounds_text, enclosure_of, interval_of, number_text
+from tracebridge.report.html.verdict_table import RecordedProperty, engine_value
+from tracebridge.report.table import NOTHING, SHOWN_VALUES, enclosure_text, level_text
 from tracebridge.report.uncertainty import SHOWN_EDGES, plan_text
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _facts(recorded: RecordedProperty) -> Iterator[tuple[str, str]]:
         if (interval := data["interval"]) is not None:
             errors = data["quantile_errors"]
             error = "" if errors is None else f"; Monte-Carlo error of the ends {max(map(float, errors)):.1g}"
-            yield f"{percent_level(data['level'])} interval", f"{interval_of(interval)}, {interval['method']}{error}"
+            yield f"{level_text(data['level'])} interval", f"{interval_of(interval)}, {interval['method']}{error}"
         if data["satisfied"] is not None:
             error = "" if data["share_error"] is None else f" (standard error {number_text(data['share_error'], 1)})"
             yield "P(satisfied | data)", number_text(data["satisfied"]) + error
@@ -85,7 +85,7 @@ def _guarantee(guarantee: Document) -> str:
         return f"none: {guarantee['reason']}"
     between = f"[{number_text(guarantee['lower'])}, {number_text(guarantee['upper'])}]"
     verdict = "" if guarantee["verdict"] is None else f", {guarantee['verdict']} in all of these chains"
-    return f"{between} at {percent_level(guarantee['level'])}{verdict}; {guarantee['method']}"
+    return f"{between} at {level_text(guarantee['level'])}{verdict}; {guarantee['method']}"
 
 
 def _engines(found: Document) -> DataTable:
@@ -119,11 +119,11 @@ def _opinions(found: Document) -> Iterator[DataTable]:
     methods = list(dict.fromkeys([*intervals, *shares]))
     if not methods:
         return
-    columns = [Column("method"), Column("interval", numeric=True), Column("holds in", numeric=True)]
-    rows = [
-        [Cell(method), Cell(intervals.get(method, NOTHING)), Cell(number_text(shares.get(method)))]
-        for method in methods
-    ]
+    columns = [Column("method"), Column("interval", numeric=True)]
+    rows = [[Cell(method), Cell(intervals.get(method, NOTHING))] for method in methods]
+    if shares:
+        columns.append(Column("holds in", numeric=True, meaning="share of its draws in which the property holds"))
+        rows = [[*row, Cell(number_text(shares.get(method)))] for row, method in zip(rows, methods, strict=True)]
     yield DataTable(caption="Second opinions, which owe nothing to a prior", columns=columns, rows=rows)
 
 
@@ -137,7 +137,10 @@ def _listings(found: Document) -> Iterator[DataTable]:
         yield DataTable(caption=caption, columns=[Column("state"), Column("value", numeric=True)], rows=rows)
     for operator in answers[0]["operators"] if answers else ():
         starts: Document = operator.get("start_states", {})
-        rows = [[Cell(state), Cell(enclosure_text(value, 10))] for state, value in list(starts.items())[:_SHOWN_STARTS]]
+        rows = [
+            [Cell(state), Cell(enclosure_text(enclosure_of(value), 10))]
+            for state, value in list(starts.items())[:_SHOWN_STARTS]
+        ]
         if rows:
             more = "" if len(starts) <= len(rows) else f" (the first {len(rows)} of {len(starts)})"
             caption = f"{operator['operator']} by start state{more}"
@@ -147,7 +150,7 @@ def _listings(found: Document) -> Iterator[DataTable]:
 def _listed(value: Any) -> str:
     if value is None:
         return "undecided"
-    return str(value).lower() if isinstance(value, bool) else enclosure_text(value, 10)
+    return str(value).lower() if isinstance(value, bool) else enclosure_text(enclosure_of(value), 10)
 
 
 def _reasons(found: Document) -> Iterator[str]:

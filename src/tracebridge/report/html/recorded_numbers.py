@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isnan
 from typing import TYPE_CHECKING, Any
 
-from tracebridge.checking.result import is_precise, number_from_json
+from tracebridge.checking.result import number_from_json
 from tracebridge.closedform.enclosure import Enclosure
 from tracebridge.inference.intervals import Interval
 from tracebridge.report.table import NOTHING, format_number, interval_text
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def sortable(value: float | str | None) -> float | None:
-    """A number to sort by; None where there is none."""
+    """A number to sort by; None where there is none, or it is undefined."""
     if value is None:
         return None
     number = number_from_json(value)
     try:
-        return float(number)
+        return None if isnan(number) else float(number)
     except OverflowError:
         return inf if number > 0 else -inf
 
@@ -30,16 +30,9 @@ def number_text(value: float | str | None, digits: int = 4) -> str:
     return NOTHING if value is None else format_number(number_from_json(value), digits)
 
 
-def enclosure_text(document: Mapping[str, Any], digits: int) -> str:
-    """A number with numerical bounds; the bounds where rounding leaves it too open."""
-    value, lower, upper = (number_from_json(document[name]) for name in ("value", "lower", "upper"))
-    if is_precise(Enclosure(value, lower, upper)):
-        return format_number(value, digits)
-    if upper == inf and lower != -inf:
-        return f"at least {format_number(lower, digits)}"
-    if lower == -inf and upper != inf:
-        return f"at most {format_number(upper, digits)}"
-    return f"{format_number(lower, digits)}..{format_number(upper, digits)}"
+def enclosure_of(document: Mapping[str, Any]) -> Enclosure:
+    """A number with numerical bounds."""
+    return Enclosure(*(number_from_json(document[name]) for name in ("value", "lower", "upper")))
 
 
 def bounds_text(document: Mapping[str, Any]) -> str:

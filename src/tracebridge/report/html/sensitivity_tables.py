@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.checking.gradient import property_gradient
@@ -14,7 +14,7 @@ from tracebridge.inference.transition_effects import transition_effects
 from tracebridge.pctl import ast, format_formula
 from tracebridge.report.html.data_table import Cell, Column, DataTable
 from tracebridge.report.html.recorded_numbers import percent
-from tracebridge.report.table import NOTHING
+from tracebridge.report.table import NOTHING, format_number
 
 if TYPE_CHECKING:
     from tracebridge.inference.transition_effects import TransitionEffects
@@ -47,6 +47,7 @@ def rankings(evidence: Evidence) -> list[Ranking]:
     if fit.chain.transitions.nnz > MOST_TRANSITIONS:
         return []
     resolved = resolve_for(fit.chain, evidence.properties, evidence.constants).properties
+    undefined = [_undefined(each) for each in evidence.results["properties"]]
     found: list[Ranking] = []
     seen: set[str] = set()
     for position, property_ in enumerate(resolved, start=1):
@@ -54,10 +55,21 @@ def rankings(evidence: Evidence) -> list[Ranking]:
         if operator in seen:
             continue
         seen.add(operator)
-        found.append(_ranking(evidence, property_, position))
+        reason = undefined[position - 1]
+        if reason is not None:
+            name = property_.name or f"#{position}"
+            found.append(Ranking(name=name, summary=f"no ranking: the number is undefined; {reason}", tables=()))
+        else:
+            found.append(_ranking(evidence, property_, position))
         if len(found) == MOST_RANKED:
             break
     return found
+
+
+def _undefined(found: Mapping[str, Any]) -> str | None:
+    """Why the number of a property is undefined; None if it is not."""
+    values = [each["value"] for each in found["engines"] if each["value"] is not None]
+    return found["reason"] if values and all(each["value"] == "NaN" for each in values) else None
 
 
 def _operator_text(property_: ast.Property) -> str:
@@ -76,7 +88,7 @@ def _ranking(evidence: Evidence, property_: ast.Property, position: int) -> Rank
     except EngineError as error:
         return Ranking(name=name, summary=f"no ranking: {error}", tables=())
     effects = transition_effects(gradient, None if isinstance(fit, ExpandedFit) else fit)
-    summary = f"value {effects.value:.6g}"
+    summary = f"value {format_number(effects.value, 6)}"
     if effects.deviation is not None:
         summary += f", posterior standard deviation {effects.deviation:.4g} by the delta method"
     if effects.start_share is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from tracebridge.report.html.edge_routing import (
     COLUMN_GAP,
     MARGIN,
+    NODE_HEIGHT,
     NODE_WIDTH,
     free_place,
     node_box,
@@ -24,13 +26,20 @@ from tracebridge.report.html.layered_layout import first_visit_steps, layered_la
 from tracebridge.report.html.svg import drawing, element, fitted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from tracebridge.report.html.edge_routing import Box
     from tracebridge.report.html.flow_graph import FlowEdge, FlowGraph, FlowNode
     from tracebridge.report.html.layered_layout import Layout
     from tracebridge.report.html.svg import Point
 
-_NAME_COLUMNS = 17
-_PAGE_WIDTH = 1024.0
+_NAME_COLUMNS = 16
+_LINE = 13.0
+_START = 22.0
+_WORD_ENDS = re.compile(r"[\W_]+")
+_PAGE_WIDTH = 980.0
 _EDGE_SPACE, _GAP = 7.0, 11.0
 _WIDEST, _THINNEST = 7.0, 0.8
 
@@ -48,7 +57,9 @@ def state_diagram(graph: FlowGraph) -> Markup:
     """The drawing: states by the expected step of their first visit, ends of runs at the right."""
     layers = node_layers(graph)
     drawn = [graph.edges[k] for k in graph.drawn]
-    heights = node_heights(len(graph.nodes), drawn, layers)
+    names = [name_lines(node.name, _NAME_COLUMNS) for node in graph.nodes]
+    starts = [k for k, node in enumerate(graph.nodes) if node.start >= LEAST_START]
+    heights = node_heights([NODE_HEIGHT + _LINE * (len(lines) - 1) for lines in names], drawn, layers, starts)
     layout = layered_layout(
         layers,
         [(edge.source, edge.target, math.sqrt(edge.flow)) for edge in drawn],
@@ -56,9 +67,10 @@ def state_diagram(graph: FlowGraph) -> Markup:
         edge_height=_EDGE_SPACE,
         gap=_GAP,
     )
-    paths = routes(drawn, layout, heights)
+    paths, begins = routes(drawn, layout, heights, starts)
     largest = max((edge.flow for edge in drawn), default=1.0)
-    boxes = [node_box(layout, node, heights[node]) for node in range(len(graph.nodes))]
+    places = [node_box(layout, node, heights[node]) for node in range(len(graph.nodes))]
+    boxes = [*places, *((x - _START, y - 5, x, y + 5) for x, y in begins.values())]
     degrees = Counter(node for edge in drawn for node in (edge.source, edge.target))
     edges, labels = [], []
     for edge, path in zip(drawn, paths, strict=True):
@@ -70,8 +82,9 @@ def state_diagram(graph: FlowGraph) -> Markup:
             if place is not None:
                 boxes.append(place)
                 labels.append(_label(edge, place))
-    most = max((node.visits for node in graph.nodes if node.kind == "step"), default=1.0)
-    nodes = [_node(node, boxes[k], most) for k, node in enumerate(graph.nodes)]
+    most = max((node.visits for node in graph.nodes if node.kind == "step" and not node.folded), default=1.0)
+    texts = [_second_line(node, graph.folded_share) for node in graph.nodes]
+    nodes = [_node(node, [*names[k], texts[k]], places[k], most) for k, node in enumerate(graph.nodes)]
     width = 2 * MARGIN + (max(layout.layers, default=0) + 1) * (NODE_WIDTH + COLUMN_GAP) - COLUMN_GAP
     ends = ", ".join(f"{node.name} {node.visits:.3g}" for node in graph.nodes if node.kind != "step")
     return drawing(
@@ -79,6 +92,7 @@ def state_diagram(graph: FlowGraph) -> Markup:
         layout.span + 2 * MARGIN,
         *reversed(edges),  # the most frequent on top
         *nodes,
+        *map(_start, begins.values()),
         *labels,
         key="state-diagram",
         title="Transition graph of the chain",
@@ -93,16 +107,21 @@ def state_diagram(graph: FlowGraph) -> Markup:
 
 def node_layers(graph: FlowGraph) -> list[int]:
     """Of each node; the ends of runs share the last one."""
+    steps = first_visits(graph)
+    passing = [k for k, node in enumerate(graph.nodes) if node.kind == "step"]
+    found = layers_by_step([float(steps[k]) for k in passing])
+    return found + [max(found, default=-1) + 1] * (len(graph.nodes) - len(passing))
+
+
+def first_visits(graph: FlowGraph) -> NDArray[np.float64]:
+    """The expected step of the first visit to each node, given that it is visited; shape (n,)."""
     n = len(graph.nodes)
     P = np.zeros((n, n))
     for edge in graph.edges:
         P[edge.source, edge.target] = edge.probability
     for k, node in enumerate(graph.nodes):
         P[k, k] = node.stays if node.kind == "step" else 0.0
-    steps = first_visit_steps(P, np.array([node.start for node in graph.nodes]))
-    passing = [k for k, node in enumerate(graph.nodes) if node.kind == "step"]
-    found = layers_by_step([float(steps[k]) for k in passing])
-    return found + [max(found, default=-1) + 1] * (n - len(passing))
+    return first_visit_steps(P, np.array([node.start for node in graph.nodes]))
 
 
 # ---------------------------------------------------------------- edges
@@ -163,39 +182,59 @@ def share_text(share: float) -> str:
 # ---------------------------------------------------------------- nodes
 
 
-def _node(node: FlowNode, box: Box, most: float) -> Markup:
+def name_lines(name: str, columns: int) -> list[str]:
+    """A name in one line of so many columns, or in two: parted after a sign between its words; longer ones are cut."""
+    shown = fitted(name, 2 * columns - 2)
+    if len(shown) <= columns and fitted(shown, columns) == shown:
+        return [shown]
+    for ends in ([found.end() for found in _WORD_ENDS.finditer(shown)], [len(shown) // 2]):
+        parts = [[shown[:end].strip(), shown[end:].strip()] for end in ends]
+        fits = [each for each in parts if all(line and fitted(line, columns) == line for line in each)]
+        if fits:
+            return min(fits, key=lambda each: abs(len(each[0]) - len(each[1])))
+    return [fitted(name, columns)]
+
+
+def _start(place: Point) -> Markup:
+    """The sign of a start, which ends here."""
+    x, y = place
+    line = element("path", d=f"M{pair((x - 14, y))}L{pair((x - 1, y))}", class_="start-line")
+    return element("g", line, element("circle", cx=x - 17, cy=y, r=4, class_="start"), class_="begin")
+
+
+def _node(node: FlowNode, lines: Sequence[str], box: Box, most: float) -> Markup:
+    """The last line is about the visits, the others are the name."""
     left, top, right, bottom = box
     middle = (top + bottom) / 2
+    first = middle + 2.5 - _LINE / 2 * (len(lines) - 1)
+    last = first + _LINE * (len(lines) - 1)
     parts = [
         element("title", node_title(node)),
         element("rect", x=left, y=top, width=NODE_WIDTH, height=bottom - top, rx=5, class_="node"),
-        element("text", fitted(node.name, _NAME_COLUMNS), x=left + 9, y=middle - 3.5, class_="name"),
-        element("text", _second_line(node), x=left + 9, y=middle + 9.5, class_="detail"),
+        *(element("text", line, x=left + 9, y=first + _LINE * k, class_="name") for k, line in enumerate(lines[:-1])),
+        element("text", lines[-1], x=left + 9, y=last, class_="detail"),
     ]
     if node.kind == "step":
-        length = (NODE_WIDTH - 18) * node.visits / most
-        parts.append(element("rect", x=left + 9, y=middle + 13.5, width=max(1.0, length), height=2, class_="visits"))
+        length = (NODE_WIDTH - 18) * min(node.visits / most, 1.0)
+        parts.append(element("rect", x=left + 9, y=last + 4, width=max(1.0, length), height=2, class_="visits"))
     else:
         mark = "✓" if node.kind == "success" else "✗"
         parts.append(element("text", mark, x=right - 9, y=middle + 5, text_anchor="end", class_="outcome"))
-    if node.start >= LEAST_START:
-        parts += [
-            element("path", d=f"M{pair((left - 14, middle))}L{pair((left - 1, middle))}", class_="start-line"),
-            element("circle", cx=left - 17, cy=middle, r=4, class_="start"),
-        ]
-    return element("g", *parts, class_=f"state {node.kind}")
+    return element("g", *parts, class_=f"state {node.kind}{' folded' if node.folded else ''}")
 
 
-def _second_line(node: FlowNode) -> str:
+def _second_line(node: FlowNode, folded_share: float) -> str:
     if node.kind != "step":
         return f"{100 * node.visits:.3g} % of runs"
+    if node.folded:
+        return f"{100 * folded_share:.2g} % of visits"
     again = f"  ↻ {share_text(node.stays)}" if node.stays >= LEAST_WRITTEN else ""
     return f"{node.visits:.3g} {'visit' if f'{node.visits:.3g}' == '1' else 'visits'}{again}"
 
 
 def node_title(node: FlowNode) -> str:
     """The state in words."""
-    several = f" ({node.members} states)" if node.members > 1 else ""
+    several = f" ({node.members} states)" if node.members > max(1, node.folded) else ""
     name = f"{node.name[:300]}{several}"
     if node.kind != "step":
         return f"{name}: {100 * node.visits:.4g} % of runs end here"

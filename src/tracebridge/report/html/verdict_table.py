@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracebridge.checking.result import number_from_json
 from tracebridge.errors import ModelError
-from tracebridge.pctl import ast, format_formula
 from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone
-from tracebridge.report.html.recorded_numbers import enclosure_text, interval_of, number_text, sortable
-from tracebridge.report.table import NOTHING
+from tracebridge.report.html.recorded_numbers import enclosure_of, interval_of, number_text, sortable
+from tracebridge.report.table import NOTHING, answer_text, bound_text, common_level, distance_text, level_text
 
 if TYPE_CHECKING:
+    from tracebridge.pctl import ast
     from tracebridge.report.evidence import Evidence
 
 Document = Mapping[str, Any]
@@ -77,23 +78,26 @@ class RecordedProperty:
         return [each for each in self.found["engines"] if each["verdict"] not in _NOT_ANSWERED]
 
     @property
-    def headline(self) -> str:
-        """The value of the first engine that decided, or else answered, and the bound that it is held against."""
-        if not self.answers:
-            return NOTHING
-        answer = next((each for each in self.answers if each["verdict"] != "undecided"), self.answers[0])
-        formula = self.resolved.formula
-        threshold = formula.threshold if isinstance(formula, ast.Quantitative) else None
-        bound = f" ({threshold.comparison}{format_formula(threshold.value)})" if threshold and answer["value"] else ""
-        return engine_value(answer, digits=6) + bound
+    def value(self) -> str:
+        """The value of the first engine that decided, or else answered."""
+        return NOTHING if self._answer is None else engine_value(self._answer, digits=6)
+
+    @property
+    def bound(self) -> str:
+        """What the value is held against, in brackets; empty for a query."""
+        return bound_text(self.resolved).strip() if self._answer is not None and self._answer["value"] else ""
+
+    @property
+    def _answer(self) -> Document | None:
+        return next((each for each in self.answers if each["verdict"] != "undecided"), next(iter(self.answers), None))
 
     @property
     def gap(self) -> str:
         """How far the engines are apart."""
         gap = self.found["gap"]
-        if gap is None:
-            return NOTHING
-        return "equal" if gap == 0 and all(each["exact"] for each in self.answers) else number_text(gap, 2)
+        return distance_text(
+            None if gap is None else number_from_json(gap), exact=all(each["exact"] for each in self.answers)
+        )
 
 
 def recorded_properties(evidence: Evidence) -> list[RecordedProperty]:
@@ -118,25 +122,22 @@ def engine_value(result: Document, *, digits: int) -> str:
     """The value or truth that one engine found, or how it failed."""
     if result["verdict"] in _NOT_ANSWERED:
         return str(result["verdict"])
-    if "range" in result:
-        return f"[{', '.join(enclosure_text(end, digits) for end in result['range'])}]"
-    if result["value"] is not None:
-        return enclosure_text(result["value"], digits)
-    return NOTHING if result["truth"] is None else str(result["truth"]).lower()
+    value, ends = result["value"], result.get("range")
+    return answer_text(
+        value=None if value is None else enclosure_of(value),
+        ends=None if ends is None else [enclosure_of(end) for end in ends],
+        truth=result["truth"],
+        digits=digits,
+    )
 
 
 def verdict_table(properties: Sequence[RecordedProperty]) -> DataTable:
     """One row a property, in the order of the file."""
-    engines = [each["engine"] for each in properties[0].found["engines"]] if properties else []
     has_data = any(each.found["uncertainty"] is not None for each in properties)
-    has_marks = any(each.found["marks"] for each in properties)
-    has_requirements = any(each.requirement for each in properties)
-    level = common_level(properties)
+    level = common_level([each.found["uncertainty"]["level"] for each in properties if each.found["uncertainty"]])
     columns = [
         Column("property"),
-        *([Column("requirement")] if has_requirements else []),
         Column("verdict"),
-        *([Column("marks", meaning="what the verdict and the value must not be read without")] if has_marks else []),
         Column("value", numeric=True, meaning="mean over the start; in brackets the bound it is held against"),
         *(
             [
@@ -146,54 +147,50 @@ def verdict_table(properties: Sequence[RecordedProperty]) -> DataTable:
             if has_data
             else []
         ),
-        *(Column(name, numeric=True, meaning=f"the value that {name} computed") for name in engines),
         Column("gap", numeric=True, meaning="largest difference between engines over all operators and states"),
+        Column("by each engine", numeric=True, meaning="the value that each engine computed"),
     ]
-    rows = [
-        _row(each, level, has_data=has_data, has_marks=has_marks, has_requirements=has_requirements)
-        for each in properties
-    ]
-    return DataTable(caption="Verdict of each property", columns=columns, rows=rows, sortable=True)
+    return DataTable(
+        caption="Verdict of each property",
+        columns=columns,
+        rows=[_row(each, level if has_data else None) for each in properties],
+        sortable=True,
+        stacks=True,
+        keys=[each.verdict for each in properties],
+    )
 
 
-def _row(each: RecordedProperty, level: str, *, has_data: bool, has_marks: bool, has_requirements: bool) -> list[Cell]:
-    found = each.found
+def _row(each: RecordedProperty, level: str | None) -> list[Cell]:
+    """The cells of a property; intervals have this level unless they say otherwise, None without intervals."""
     value = each.answers[0]["value"] if each.answers else None
-    uncertainty = found["uncertainty"]
-    data = [Cell(NOTHING), Cell(NOTHING)]
-    if uncertainty is not None:
-        interval, own = uncertainty["interval"], percent_level(uncertainty["level"])
-        text = interval_of(interval) + (f" {own}" if interval is not None and own != level else "")
-        share = uncertainty["satisfied"]
-        data = [
-            Cell(text, sort=None if interval is None else sortable(interval["lower"])),
-            Cell(number_text(share), sort=sortable(share)),
-        ]
+    engines = [Cell(f"{found['engine']} {engine_value(found, digits=10)}") for found in each.found["engines"]]
     return [
-        Cell(each.name, href=each.anchor),
-        *([Cell(each.requirement or NOTHING)] if has_requirements else []),
-        Cell(each.verdict, tone=each.tone),
-        *([Cell(", ".join(found["marks"]) or NOTHING, tone="open" if found["marks"] else "")] if has_marks else []),
-        Cell(each.headline, sort=None if value is None else sortable(value["value"])),
-        *(data if has_data else []),
-        *(
-            Cell(engine_value(result, digits=10), sort=sortable(result["value"]["value"]) if result["value"] else None)
-            for result in found["engines"]
+        Cell(each.name, href=each.anchor, lines=[Cell(each.requirement)] if each.requirement else []),
+        Cell(each.verdict, tone=each.tone, lines=[Cell(mark, tone="open") for mark in each.found["marks"]]),
+        Cell(
+            each.value,
+            sort=None if value is None else sortable(value["value"]),
+            lines=[Cell(each.bound)] if each.bound else [],
         ),
-        Cell(each.gap, sort=sortable(found["gap"])),
+        *([] if level is None else _data(each.found["uncertainty"], level)),
+        Cell(each.gap, sort=sortable(each.found["gap"])),
+        Cell(engines[0].text, sort=None if value is None else sortable(value["value"]), lines=engines[1:]),
     ]
 
 
-def percent_level(level: float) -> str:
-    """``95 %``."""
-    return f"{100 * level:.6g} %"
-
-
-def common_level(properties: Sequence[RecordedProperty]) -> str:
-    """The level of most intervals, which goes without saying in the cells."""
-    found = (each.found["uncertainty"] for each in properties)
-    levels = [percent_level(each["level"]) for each in found if each is not None]
-    return max(dict.fromkeys(levels), key=levels.count) if levels else ""
+def _data(uncertainty: Document | None, level: str) -> list[Cell]:
+    """The interval of the value, and the share of the posterior in which the property holds."""
+    if uncertainty is None:
+        return [Cell(NOTHING), Cell(NOTHING)]
+    interval, own, share = uncertainty["interval"], level_text(uncertainty["level"]), uncertainty["satisfied"]
+    return [
+        Cell(
+            interval_of(interval),
+            sort=None if interval is None else sortable(interval["lower"]),
+            lines=[Cell(own)] if interval is not None and own != level else [],
+        ),
+        Cell(number_text(share), sort=sortable(share)),
+    ]
 
 
 def verdict_counts(properties: Sequence[RecordedProperty]) -> list[tuple[str, int, Tone]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from math import isinf, isnan
+from math import inf, isinf, isnan
 from typing import Any
 
 from tracebridge.agreement import worst_exit_code
@@ -13,8 +13,9 @@ from tracebridge.chain.document import document_text
 from tracebridge.checking import ENGINE_NAMES
 from tracebridge.checking.result import number_from_json
 from tracebridge.report.evidence import Evidence
-from tracebridge.report.evidence_document import corpus_inputs
+from tracebridge.report.evidence_document import BESIDE_CORPUS, corpus_inputs
 from tracebridge.report.replay.account import Difference
+from tracebridge.report.replay.recorded_options import recorded_options
 from tracebridge.traces.run_dates import RunDates
 
 #: What a contradiction between hashes means.
@@ -46,6 +47,7 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
     yield "command.options.engines", [ENGINE_NAMES.get(name, name) for name in options["engines"]], [*tool["engines"]]
     yield "results.exact", results["exact"], options["exact"]
     yield from _of_fit(evidence)
+    yield from recorded_options(evidence)
     for name, sha256 in results["files"].items():
         yield f"results.files[{name!r}]", sha256, files.get(name)
     yield "files['chain.json']", files.get("chain.json"), _sha256(document_text(document["chain"]))
@@ -53,7 +55,7 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
     source = document["properties"]["source"]
     given = [each for each in document["inputs"] if each["role"] == "properties"]
     yield "inputs: properties", [each["sha256"] for each in given], [_sha256(source)]
-    read = [each for each in document["inputs"] if each["role"] != "properties"]
+    read = [each for each in document["inputs"] if each["role"] not in BESIDE_CORPUS]
     yield "inputs: files that were read", read, corpus_inputs(results["corpus"])
     yield from _of_corpus(results["corpus"])
     yield from _of_certificate(evidence)
@@ -74,18 +76,10 @@ def _sha256(text: str) -> str:
 
 
 def _of_fit(evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
-    chain, options, fit = evidence.document["chain"], evidence.options, evidence.results["fit"]
+    chain, fit = evidence.document["chain"], evidence.results["fit"]
     base = chain.get("base", {}) if "form" in chain else chain
     yield "results.fit.censored", fit["censored"], base.get("policy")
-    yield "command.options.policy", options["policy"], base.get("policy")
     yield "results.fit.support", fit["support"], base.get("support")
-    yield "command.options.profile", options["profile"], base.get("profile")
-    if options["support"] is not None:
-        yield "command.options.support", options["support"], base.get("support")
-    if isinstance(options["prior"], str) and not options["prior"][:1].isdigit():
-        yield "command.options.prior", options["prior"], base.get("prior")
-    if options["model"] == "first-order":
-        yield "chain.kind", chain.get("kind"), "chain-fit"
 
 
 def _of_corpus(corpus: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
@@ -146,7 +140,8 @@ def _of_property(entry: Mapping[str, Any], place: str) -> Iterator[Difference]:
     """Bounds that are no bounds, engines that are farther apart than the gap, a verdict that no engine has."""
     for path, enclosure in _enclosures(entry, place):
         lower, value, upper = (_number(enclosure[name]) for name in ("lower", "value", "upper"))
-        if not (lower <= value <= upper or all(map(isnan, (lower, value, upper)))):
+        undefined = isnan(value) and (lower, upper) == (-inf, inf)
+        if not (lower <= value <= upper or undefined):
             message = "the value lies outside of its bounds"
             yield Difference(path=path, kind="inconsistent", recorded=enclosure, message=message)
     interval = (entry["uncertainty"] or {}).get("interval")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracebridge.errors import ModelError, TracebridgeError
+from tracebridge.errors import InputError, Location, ModelError, Problem, TracebridgeError
 from tracebridge.report.chain_files import text_hashes
 from tracebridge.report.evidence import Evidence
-from tracebridge.report.evidence_document import digest_of
+from tracebridge.report.evidence_document import RENDERED, digest_of
 from tracebridge.report.evidence_reading import hash_beside
 from tracebridge.report.replay.account import (
     ABSOLUTE_ROUNDING,
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from tracebridge.chain.fit import ChainFit
     from tracebridge.report.run_findings import RunFindings
 
-#: What is made of the evidence alone, and shows its digest.
-_RENDERED = "report.html"
-
 _MOST_CHARACTERS = 200
+_MOST_REFUSALS, _MOST_CHARACTERS_OF_A_REFUSAL = 20, 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,15 +211,21 @@ def _recompute(
             progress=progress,
         )
     except TracebridgeError as error:
-        place = getattr(error, "problems", None)
-        path = (place[0].location.path if place else None) or "chain"
-        account.differences.append(Difference(path=path, kind="recomputed", message=str(error)[:2_000]))
+        account.differences += _refusals(error)
         reason = "computing it again stopped at the difference above"
         count = Account()
         count.compare(recorded, recorded)
         account.not_recomputed.append(NotRecomputed(path="", values=count.equal, reason=reason))
         return
     account.compare(recorded, document)
+
+
+def _refusals(error: TracebridgeError) -> Iterator[Difference]:
+    """Each thing that is wrong with the document, at its place."""
+    problems = error.problems if isinstance(error, InputError) else [Problem(location=Location(), message=str(error))]
+    for problem in problems[:_MOST_REFUSALS]:
+        message = str(replace(problem, location=Location()))[:_MOST_CHARACTERS_OF_A_REFUSAL]
+        yield Difference(path=str(problem.location) or "chain", kind="recomputed", message=message)
 
 
 def _files_beside(evidence: Evidence, folder: Path) -> Iterator[Difference | NotRecomputed | str]:
@@ -248,13 +252,12 @@ def _of_report(evidence: Evidence, folder: Path) -> Iterator[Difference]:
     from tracebridge.report.html import render_html  # its templates are needed nowhere else
 
     try:
-        found = hash_beside(folder, _RENDERED)
+        found = hash_beside(folder, RENDERED)
     except ModelError:
         return
-    expected = text_hashes({_RENDERED: render_html(evidence)})[_RENDERED]
-    if found != expected:
-        message = "the report beside it is not what this evidence renders to"
-        yield Difference(path=_RENDERED, kind="file", recorded=found, found=expected, message=message)
+    if found != text_hashes({RENDERED: render_html(evidence)})[RENDERED]:
+        message = "the page beside it is not the one that this evidence gives; `tracebridge report` makes it again"
+        yield Difference(path=RENDERED, kind="file", message=message)
 
 
 def _versions(evidence: Evidence) -> dict[str, tuple[str, str]]:

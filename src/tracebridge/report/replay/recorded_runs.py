@@ -12,7 +12,6 @@ from tracebridge.inference.certificate import Certificate
 from tracebridge.inference.expanded.certificate import ModelCertificate
 from tracebridge.inference.expanded.ladder import Ladder, LadderTest, Rung
 from tracebridge.inference.expanded.scope import Scope
-from tracebridge.inference.expanded.selection import Dismissal
 from tracebridge.report.replay.account import Unknown
 from tracebridge.report.run_findings import RunFindings
 
@@ -54,27 +53,6 @@ def _certificate(data: Mapping[str, Any]) -> Certificate | ModelCertificate | st
     raise ModelError("this is no certificate, nor the reason for there being none", location=Location(path=path))
 
 
-class _Dismissal(msgspec.Struct):
-    by: str
-    gain: float
-    error: float
-    contained: bool
-
-
-class _Rung(msgspec.Struct):
-    name: str
-    form: str
-    kappa: float
-    n_states: int | None
-    n_parameters: int
-    scores: dict[Scope, float]
-    gains: dict[Scope, float]
-    errors: dict[Scope, float]
-    scopes: tuple[Scope, ...]
-    kept: tuple[Scope, ...]
-    dismissed: dict[Scope, _Dismissal]
-
-
 class _Skipped(msgspec.Struct):
     name: str
     reason: str
@@ -90,7 +68,7 @@ class _Test(msgspec.Struct):
 class _Ladder(msgspec.Struct):
     runs: tuple[int, int, int]
     blocks: tuple[int, int, int]
-    rungs: list[_Rung]
+    rungs: list[Rung]
     skipped: list[_Skipped]
     tests: list[_Test]
     passed: dict[Scope, str]
@@ -109,7 +87,7 @@ def _ladder(data: Mapping[str, Any]) -> Ladder:
     ladder = Ladder(
         runs=read.runs,
         blocks=read.blocks,
-        rungs=tuple(_rung(each) for each in read.rungs),
+        rungs=tuple(read.rungs),
         skipped=tuple((each.name, each.reason) for each in read.skipped),
         tests=tuple(
             LadderTest(
@@ -129,12 +107,3 @@ def _ladder(data: Mapping[str, Any]) -> Ladder:
     if msgspec.json.decode(msgspec.json.encode(ladder.to_dict())) != data:
         raise ModelError("says what does not follow from its own numbers", location=place)
     return ladder
-
-
-def _rung(read: _Rung) -> Rung:
-    own = {name: getattr(read, name) for name in _Rung.__struct_fields__ if name != "dismissed"}
-    dismissed = {
-        scope: Dismissal(by=each.by, gain=each.gain, error=each.error, contained=each.contained)
-        for scope, each in read.dismissed.items()
-    }
-    return Rung(**own, dismissed=dismissed)

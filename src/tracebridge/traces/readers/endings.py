@@ -181,5 +181,8 @@ def read_ending_rules(path: str | Path) -> EndingRules:
         if problems:
             raise TraceError(problems)
         rules = EndingRules(table, file.label)
-        rules.files.append(TraceFile(path=file.label, format="endings", sha256=file.sha256(), n_records=0))
+        sha256 = file.sha256()
+        rules.files.append(
+            TraceFile(path=file.label, format="endings", sha256=sha256, n_bytes=file.n_bytes, n_records=0)
+        )
         return rules

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.model import Outcome
 from tracebridge.traces.problems import ProblemLog, escaped
+from tracebridge.traces.readers.row_block import RowBlock
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tracebridge.traces.files import InputFile
-    from tracebridge.traces.readers.table import Row
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}(?:\.0)?")
 ABSORBERS = frozenset(outcome.value for outcome in Outcome)
@@ -26,6 +26,10 @@ LARGE_BYTES = 4 << 20
 MAX_HELD_ROWS = 1 << 22
 MAX_HELD_BYTES = 2 << 30
 """So many rows, and so many characters in them, of runs that are not complete may be held."""
+
+
+SURVEYED = ("run_id", "step", "state", "outcome")
+"""The fields that a survey looks at."""
 
 
 class RowSurvey:
@@ -45,18 +49,25 @@ class RowSurvey:
         self.named_absorbers: set[str] = set()
         self._label = label
 
-    def add(self, row: Row) -> None:
-        """Take notice of the next row."""
-        run_id = row.values.get("run_id")
-        if not run_id:
-            self.nameless.refuse(_nameless(row, self._label))
-            return
-        self.n_rows[run_id] = self.n_rows.get(run_id, 0) + 1
-        if "state" not in row.values and (step := row.values.get("step")) and not self.names_states:
-            self.names_states = INTEGER.fullmatch(step) is None
-        for field in () if "outcome" in row.values else ("state", "step"):
-            if field not in self.named_absorbers and row.values.get(field, "").lower() in ABSORBERS:
+    def add(self, block: RowBlock) -> None:
+        """Take notice of the next rows."""
+        columns = block.columns()
+        if "" in columns["run_id"]:
+            self._add_nameless(block, columns["run_id"])
+            named = [place for place, run_id in enumerate(columns["run_id"]) if run_id]
+            columns = {name: [cells[place] for place in named] for name, cells in columns.items()}
+        for run_id, n_rows in Counter(columns["run_id"]).items():
+            self.n_rows[run_id] = self.n_rows.get(run_id, 0) + n_rows
+        if "state" not in columns and not self.names_states:
+            self.names_states = any(step and not INTEGER.fullmatch(step) for step in set(columns.get("step", ())))
+        for field in () if "outcome" in columns else ("state", "step"):
+            if field not in self.named_absorbers and not ABSORBERS.isdisjoint(map(str.lower, columns.get(field, ()))):
                 self.named_absorbers.add(field)
+
+    def _add_nameless(self, block: RowBlock, run_ids: Sequence[str]) -> None:
+        for place, (line, run_id) in enumerate(zip(block.lines, run_ids, strict=True)):
+            if not run_id:
+                self.nameless.refuse(_nameless(line, block.flaws.get(place), self._label))
 
 
 def can_be_read_twice(file: InputFile) -> bool:
@@ -67,45 +78,50 @@ def can_be_read_twice(file: InputFile) -> bool:
     return is_packed or file.path.stat().st_size > LARGE_BYTES
 
 
-def rows_by_run(rows: Iterable[Row], n_rows: Mapping[str, int], label: str) -> Iterator[tuple[str, list[Row]]]:
+def rows_by_run(blocks: Iterable[RowBlock], n_rows: Mapping[str, int], label: str) -> Iterator[tuple[str, RowBlock]]:
     """The runs in the order of their first rows, each as soon as it and all runs before it are complete.
 
     Args:
-        rows: of the file, in its order. n_rows: how many there are of each run. label: of the file.
+        blocks: the rows of the file, in its order. n_rows: how many there are of each run. label: of the file.
 
     Raises:
         TraceError: more than `MAX_HELD_ROWS` rows or `MAX_HELD_BYTES` characters wait, or the rows are not those that
             were counted.
     """
-    held: OrderedDict[str, list[Row]] = OrderedDict()
+    held: OrderedDict[str, list[RowBlock]] = OrderedDict()
+    n_missing: dict[str, int] = {}
     n_held = n_chars = 0
-    for row in rows:
-        run_id = row.values.get("run_id")
-        if not run_id:
-            continue
-        held.setdefault(run_id, []).append(row)
-        n_held += 1
-        n_chars += _size(row)
-        while held and len(held[first := next(iter(held))]) == n_rows.get(first):
-            n_held -= n_rows[first]
-            n_chars -= sum(map(_size, held[first]))
-            yield first, held.pop(first)
-        if n_held > MAX_HELD_ROWS or n_chars > MAX_HELD_BYTES:
-            message = f"{n_held:,} rows of runs that are not complete, such as {escaped(first)}, are too many to hold"
-            hint = "sort the rows by run, or convert the file to native JSON Lines in parts"
-            raise TraceError(Problem(location=Location(path=label, line=row.line), message=message, hint=hint))
+    for block in blocks:
+        for run_id, stretch in block.stretches():
+            size = len(stretch.lines)
+            if not run_id:
+                continue
+            if not held and size == n_rows.get(run_id):
+                yield run_id, stretch
+                continue
+            held.setdefault(run_id, []).append(stretch)
+            n_missing[run_id] = n_missing.get(run_id, n_rows.get(run_id, 0)) - size
+            n_held += size
+            n_chars += stretch.n_chars()
+            while held and not n_missing[first := next(iter(held))]:
+                of_run = held.pop(first)
+                n_held -= n_rows[first]
+                n_chars -= sum(part.n_chars() for part in of_run)
+                yield first, RowBlock.joined(of_run)
+            if n_held > MAX_HELD_ROWS or n_chars > MAX_HELD_BYTES:
+                beyond = max(n_held - MAX_HELD_ROWS - 1, 0)
+                incomplete = f"runs that are not complete, such as {escaped(first)}"
+                message = f"{n_held - beyond:,} rows of {incomplete}, are too many to hold"
+                hint = "sort the rows by run, or convert the file to native JSON Lines in parts"
+                place = Location(path=label, line=stretch.lines[size - 1 - beyond])
+                raise TraceError(Problem(location=place, message=message, hint=hint))
     if held:
         raise TraceError("the file has changed while it was read", location=Location(path=label))
 
 
-def _size(row: Row) -> int:
-    return sum(map(len, row.values.values()))
-
-
-def _nameless(row: Row, label: str) -> Problem:
+def _nameless(line: int, flaw: Problem | None, label: str) -> Problem:
     """A row that no run can be charged with."""
     lost = "a run may have lost this step"
-    if row.flaw is None:
-        return Problem(location=Location(path=label, line=row.line), message="the row names no run", hint=lost)
-    hint = f"{row.flaw.hint}; {lost}" if row.flaw.hint else lost
-    return Problem(location=row.flaw.location, message=row.flaw.message, hint=hint)
+    if flaw is None:
+        return Problem(location=Location(path=label, line=line), message="the row names no run", hint=lost)
+    return Problem(location=flaw.location, message=flaw.message, hint=f"{flaw.hint}; {lost}" if flaw.hint else lost)

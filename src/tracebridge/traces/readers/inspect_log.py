@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.errors import Location, Problem
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import shown
 from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
 from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
+from tracebridge.traces.readers.inspect_json import without_nan
 from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.records import (
     Record,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
-    from tracebridge.traces.readers.zip_members import ZipMembers
 
 MAX_VERSION = 3
 GRADES: Mapping[str, bool] = MappingProxyType({"C": True, "I": False, "N": False})
@@ -37,8 +36,6 @@ GRADES: Mapping[str, bool] = MappingProxyType({"C": True, "I": False, "N": False
 
 _MEMBERS = (b"header.json", b"_journal/", b"samples/", b"summaries.json")
 _ATTACHMENT = "attachment://"
-# Python writes numbers that JSON does not have; a string goes by as a whole, so that only literals are replaced.
-_STRING_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|-?(?:NaN|Infinity)\b', re.DOTALL)
 
 
 class _Call(ToolCall):
@@ -68,10 +65,18 @@ class _Message(Message):
     def identified(self, attachments: Mapping[str, str]) -> IdentifiedMessage:
         """The message in the form that the agent's steps are taken from."""
         self.requestor = self.errors = None  # they mean something in tau2-bench only
-        if (text := self.text) and text.startswith(_ATTACHMENT):
-            self.content = attachments.get(text.removeprefix(_ATTACHMENT), text)
+        if isinstance(self.content, str):
+            self.content = _looked_up(self.content, attachments)
+        elif self.content is not None:
+            texts = (part if isinstance(part, str) else part.text or "" for part in self.content)
+            self.content = [_looked_up(text, attachments) for text in texts]
         self.error = self.error is not None or self.tool_error is not None
         return IdentifiedMessage(self, tuple(call.id for call in self.tool_calls or ()), self.tool_call_id)
+
+
+def _looked_up(text: str, attachments: Mapping[str, str]) -> str:
+    """A text, or what it refers to: Inspect stores long texts apart."""
+    return attachments.get(text.removeprefix(_ATTACHMENT), text) if text.startswith(_ATTACHMENT) else text
 
 
 class _Score(msgspec.Struct):
@@ -80,6 +85,10 @@ class _Score(msgspec.Struct):
 
 class _Limit(msgspec.Struct):
     type: str
+
+
+class _Transcript(msgspec.Struct):
+    content: dict[str, str] = {}
 
 
 class _Sample(msgspec.Struct):
@@ -93,6 +102,12 @@ class _Sample(msgspec.Struct):
     invalidation: Any = None
     started_at: Any = None
     attachments: dict[str, str] = {}
+    transcript: _Transcript | None = None
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Texts that messages refer to; logs of 2024 have them in the transcript."""
+        return self.attachments or (self.transcript.content if self.transcript is not None else {})
 
 
 class _Eval(msgspec.Struct):
@@ -144,7 +159,11 @@ class InspectReader:
 
     A log of a cancelled or broken-off evaluation gives the samples that it has, with a note. A log that was invalidated
     as a whole, or of a version above 3, is refused. Archives are read whole, up to 2 GiB, and decompressed one sample
-    at a time, up to 1 GiB each.
+    at a time, up to 1 GiB each; a sample may be stored whole or in chunks.
+
+    inspect_ai is not needed: the logs of all its versions that were tried, from 0.3.30 to 0.3.285, and
+    the real ones at hand give the same steps here as its own reader gives. Tests compare the two where it is
+    installed.
     """
 
     name = "inspect"
@@ -160,17 +179,13 @@ class InspectReader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The samples in the order of the file."""
         if shape(file.head).kind == "zip":
-            from tracebridge.traces.readers.zip_members import ZipMembers  # zipfile is slow to import
+            from tracebridge.traces.readers.inspect_archive import InspectArchive  # zipfile is slow to import
 
-            members = ZipMembers(file)
-            name = "header.json" if "header.json" in members else "_journal/start.json"
-            if name not in members:
-                raise file.damaged("the archive has neither header.json nor _journal/start.json")
-            header = decode_document(_decode_log, _without_nan(members.read(name)), f"{file.label}/{name}")
-            records = _members(members, file, log)
+            archive = InspectArchive(file, log)
+            header = decode_document(_decode_log, archive.header, archive.header_label)
+            records = archive.samples()
         else:
-            data = _without_nan(file.document())
-            header = decode_document(_decode_log, data, file.label)
+            header = decode_document(_decode_log, without_nan(file.document()), file.label)
             records = iter(number_records(header.samples or [], file.label))
         _check(header, file, log)
 
@@ -180,21 +195,10 @@ class InspectReader:
         yield from convert_records(records, convert, file, log)
 
 
-def _members(members: ZipMembers, file: InputFile, log: ProblemLog) -> Iterator[Record]:
-    names = (name for name in members.names() if name.startswith("samples/") and name.endswith(".json"))
-    for number, name in enumerate(names):
-        try:
-            data = members.read(name)
-        except TraceError as error:
-            log.refuse(error.problems)
-        else:
-            yield Record(_without_nan(data), f"{file.label}[{name}]", number)
-
-
 def _check(header: _Log, file: InputFile, log: ProblemLog) -> None:
     if not 1 <= header.version <= MAX_VERSION:
         message = f"version {shown(header.version)} of the log format is not known; 1 to {MAX_VERSION} are"
-        raise file.damaged(message, hint="write it in an older version with inspect log convert")
+        raise file.damaged(message, hint="a newer tracebridge may know it; if not, write the runs as native JSON Lines")
     if header.invalidated:
         raise file.damaged("the log was marked as invalid, so its outcomes are none")
     if header.status != "success":
@@ -209,7 +213,7 @@ def _trace(sample: _Sample, record: Record, header: _Log, file: InputFile) -> Tr
         trace_id=f"{file.stem}/{sample.id}/{sample.epoch}",
         outcome=outcome,
         steps=agent_steps(
-            in_call_order(message.identified(sample.attachments) for message in sample.messages),
+            in_call_order(message.identified(sample.texts) for message in sample.messages),
             is_error=lambda message: bool(message.error),
         ),
         termination=termination,
@@ -243,9 +247,3 @@ def _grade(name: str, value: object) -> bool | None:
         if value == "P":
             raise RecordError("partially correct is neither success nor failure", field=field, hint="write C or I")
     return verdict_of(value, field=field)
-
-
-def _without_nan(data: bytes) -> bytes:
-    if b"NaN" not in data and b"Infinity" not in data:
-        return data
-    return _STRING_OR_NAN.sub(lambda match: match[0] if match[0].startswith(b'"') else b"null", data)

@@ -37,6 +37,9 @@ class _Arguments(msgspec.Struct):
     thought: Any = None
 
 
+_NO_ARGUMENTS = _Arguments()
+
+
 class _Event(msgspec.Struct):
     id: int | str | None = None
     timestamp: Any = None
@@ -214,9 +217,12 @@ def _steps(events: list[_Event]) -> Iterator[Step]:
 
 
 def _step(event: _Event) -> Step:
-    args = event.args or _Arguments()
-    texts = (args.command, args.content, args.thought)
-    text = next((text for text in texts if isinstance(text, str) and text), None)
+    args = event.args or _NO_ARGUMENTS
+    text: str | None = None
+    for given in (args.command, args.content, args.thought):
+        if isinstance(given, str) and given:
+            text = given
+            break
     if event.action == "message":
         return Step(name=RESPOND, kind="message", text=text)
     name = args.name if event.action == "call_tool_mcp" else event.action
@@ -228,6 +234,8 @@ def _step(event: _Event) -> Step:
 def _is_error(event: _Event) -> bool:
     if event.observation == "error" or event.success is False:
         return True
-    extras = event.extras or _Extras()
-    codes = (extras.exit_code, extras.metadata.get("exit_code") if isinstance(extras.metadata, dict) else None)
-    return any(isinstance(code, int) and code > 0 for code in codes)
+    extras = event.extras
+    if extras is None:
+        return False
+    inner = extras.metadata.get("exit_code") if isinstance(extras.metadata, dict) else None
+    return any(isinstance(code, int) and code > 0 for code in (extras.exit_code, inner))

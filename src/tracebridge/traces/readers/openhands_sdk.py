@@ -48,8 +48,11 @@ decode_sdk_events = msgspec.json.Decoder(list[SdkEvent]).decode
 
 def are_sdk_events(history: msgspec.Raw | bytes) -> bool:
     """Whether these are events of the SDK; those before it have no kind."""
+    text = bytes(history)
+    if b'"kind"' not in text and b"\\u" not in text:  # the key as it stands, or escaped
+        return False
     try:
-        return any(event.kind is not None for event in _decode_kinds(history))
+        return any(event.kind is not None for event in _decode_kinds(text))
     except msgspec.ValidationError:  # pairs of an action and its observation
         return False
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from tracebridge.errors import Location, Problem
 from tracebridge.traces.model import Step, Trace
@@ -87,7 +86,7 @@ class OtlpReader:
 
 
 def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
-    ordered = sorted(spans.values(), key=lambda span: (span.start, span.end, span.id))
+    ordered = sorted(spans.values(), key=attrgetter("start", "end", "id"))
     reason = _own(ordered, "termination")
     verdict = agreed_verdict(_evaluations(ordered), what="evaluations")
     outcome, termination = ending(verdict, None if reason is None else str(reason), is_cut=False)
@@ -139,5 +138,5 @@ def _step(span: Span) -> Step:
     if operation is None:
         raise RecordError("a span that is no step")
     kind, name = operation
-    step = Step(name=name, kind=kind, error=span.is_error, duration=max(span.end - span.start, 0) / 1e9)
-    return step if span.tokens is None else msgspec.structs.replace(step, tokens=span.tokens)
+    duration = max(span.end - span.start, 0) / 1e9
+    return Step(name=name, kind=kind, error=span.is_error, tokens=span.tokens, duration=duration)

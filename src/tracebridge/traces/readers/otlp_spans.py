@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,6 +43,11 @@ _VOCABULARIES = {
     (False, True): frozenset({OPEN_INFERENCE}),
     (True, True): frozenset({GEN_AI, OPEN_INFERENCE}),
 }
+_TOKEN_KEYS = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
+    ("llm.token_count.prompt", "llm.token_count.completion"),
+)
+_ALL_TOKEN_KEYS = frozenset(key for keys in _TOKEN_KEYS for key in keys)
 _ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
 
 
@@ -134,20 +140,19 @@ class Span:
         self.events = data.events
         failed = data.status is not None and data.status.code in _ERROR_CODES
         self.is_error = failed or self.attributes.get("error.type") is not None
-        tells = (self.attributes.get("gen_ai.operation.name"), self.attributes.get("openinference.span.kind"))
-        self.vocabularies = _VOCABULARIES[tells[0] is not None, tells[1] is not None]
+        is_gen_ai = self.attributes.get("gen_ai.operation.name") is not None
+        self.vocabularies = _VOCABULARIES[is_gen_ai, self.attributes.get("openinference.span.kind") is not None]
         self.operation = self._operation() if self.vocabularies else None
 
     def _operation(self) -> tuple[str, str] | None:
-        kind = _GEN_AI_STEPS.get(str(self.attributes.get("gen_ai.operation.name"))) or _OPEN_INFERENCE_STEPS.get(
-            str(self.attributes.get("openinference.span.kind")).upper()
-        )
+        attributes = self.attributes
+        kind = _kind_of(str(attributes.get("gen_ai.operation.name")), str(attributes.get("openinference.span.kind")))
         if kind is None:
             return None
         if kind == "llm":
             return kind, _LLM_NAME
         if kind == "tool":
-            tool = self.attributes.get("gen_ai.tool.name") or self.attributes.get("tool.name") or self.name
+            tool = attributes.get("gen_ai.tool.name") or attributes.get("tool.name") or self.name
             return kind, str(tool) or kind
         return kind, kind
 
@@ -160,10 +165,7 @@ class Span:
     @property
     def tokens(self) -> int | None:
         """Input and output tokens together."""
-        for keys in (
-            ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
-            ("llm.token_count.prompt", "llm.token_count.completion"),
-        ):
+        for keys in () if self.attributes.keys().isdisjoint(_ALL_TOKEN_KEYS) else _TOKEN_KEYS:
             counts = [value for key in keys if isinstance(value := self.attributes.get(key), int) and value >= 0]
             if counts:
                 return sum(counts)
@@ -239,6 +241,12 @@ class _Ancestors:
         return found
 
 
+@lru_cache(maxsize=1 << 8)
+def _kind_of(gen_ai: str, open_inference: str) -> str | None:
+    """The kind of step that is called so in either vocabulary."""
+    return _GEN_AI_STEPS.get(gen_ai) or _OPEN_INFERENCE_STEPS.get(open_inference.upper())
+
+
 def _nanoseconds(value: int | str) -> int:
     if isinstance(value, str):
         if not value.isdecimal() or len(value) > 20:
@@ -250,4 +258,8 @@ def _nanoseconds(value: int | str) -> int:
 
 
 def _plain(attributes: list[_Attribute]) -> dict[str, Any]:
-    return {attribute.key: attribute.value.plain() for attribute in attributes if attribute.value is not None}
+    return {
+        attribute.key: value.plain() if value.stringValue is None else value.stringValue
+        for attribute in attributes
+        if (value := attribute.value) is not None
+    }

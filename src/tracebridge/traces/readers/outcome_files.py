@@ -187,7 +187,8 @@ def _read_file(path: Path, label: str, store: OutcomeStore) -> None:
 
 
 def _on_record(file: InputFile) -> TraceFile:
-    return TraceFile(path=file.label, format="outcomes", sha256=file.sha256(), n_records=0)
+    sha256 = file.sha256()
+    return TraceFile(path=file.label, format="outcomes", sha256=sha256, n_bytes=file.n_bytes, n_records=0)
 
 
 def _csv_rows(data: bytes) -> list[dict[str, Any]]:

@@ -9,10 +9,12 @@ from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import absent_columns, find_columns
-from tracebridge.traces.readers.table import Row, listing
+from tracebridge.traces.readers.row_block import RowBlock
+from tracebridge.traces.readers.step_values import NUMBER_KINDS
+from tracebridge.traces.readers.table import listing, stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from tracebridge.traces.files import InputFile
 
@@ -34,15 +36,22 @@ class ParquetTable:
             column of something else than texts, numbers and truth values, or too many rows; where pyarrow is missing.
     """
 
-    def __init__(self, file: InputFile, *, max_bytes: int | None = MAX_DOCUMENT_BYTES) -> None:
-        """Of a file; more than ``max_bytes`` of cells, as texts, are refused."""
+    def __init__(
+        self, file: InputFile, *, max_bytes: int | None = MAX_DOCUMENT_BYTES, only: Collection[str] = ()
+    ) -> None:
+        """Of a file; more than ``max_bytes`` of cells, as texts, are refused.
+
+        If there are names in ``only``, blocks have no columns but these, with ``run_id`` among them; what is wrong with
+        others is still told.
+        """
         self._file = file
+        self._only = only
         self._max_bytes = max_bytes
         self.fields: set[str] = set()
         self.columns: set[str] = set()
         self.ignored: set[str] = set()
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[RowBlock]:
         try:
             import pyarrow
             import pyarrow.parquet
@@ -57,7 +66,7 @@ class ParquetTable:
                 thrift_container_size_limit=_MAX_METADATA_ITEMS,
             ) as opened:
                 places = self._places(opened.schema_arrow)
-                yield from self._rows(opened, places)
+                yield from self._blocks(opened, places)
         except (pyarrow.ArrowException, OSError) as error:
             raise self._file.damaged(f"the Parquet file is damaged: {escaped(str(error), 200)}") from error
 
@@ -85,20 +94,46 @@ class ParquetTable:
         self.ignored = self.columns - set(places.values())
         return places
 
-    def _rows(self, opened: Any, places: dict[str, str]) -> Iterator[Row]:
+    def _blocks(self, opened: Any, places: dict[str, str]) -> Iterator[RowBlock]:
         number = n_bytes = 0
-        fields = list(places)
         for batch in opened.iter_batches(batch_size=_BATCH_ROWS, columns=list(places.values()), use_threads=False):
-            texts = [self._texts(batch, column) for column in places.values()]
-            n_bytes += sum(sum(map(len, column)) + len(column) for column in texts)
-            if self._max_bytes is not None and n_bytes > self._max_bytes:
-                message = f"more than {self._max_bytes >> 20} MiB of cells"
-                hint = "they must be held in memory: write them to a file, which can be read twice"
-                raise TraceError(self._problem(message, line=number, hint=hint))
-            for number, cells in enumerate(zip(*texts, strict=True), number + 1):  # noqa: B020 - counts on
-                yield Row(number, dict(zip(fields, cells, strict=True)))
+            cells = {}
+            for name, column in places.items():
+                if self._only and name not in self._only:
+                    self._require_texts(batch, column)
+                else:
+                    cells[name] = self._numbers(name, batch.column(column)) or self._texts(batch, column)
+            block = RowBlock(range(number + 1, number + 1 + batch.num_rows), tuple(cells), tuple(cells.values()), {})
+            if self._max_bytes is not None:
+                n_bytes += block.n_chars() + len(cells) * batch.num_rows
+                if n_bytes > self._max_bytes:
+                    message = f"more than {self._max_bytes >> 20} MiB of cells"
+                    hint = "they must be held in memory: write them to a file, which can be read twice"
+                    raise TraceError(self._problem(message, line=number, hint=hint))
+            if batch.num_rows:
+                yield block
+            number += batch.num_rows
 
-    def _texts(self, batch: Any, column: str) -> list[str]:
+    def _numbers(self, name: str, values: Any) -> Sequence[Any] | None:
+        """A column of numbers as they are, where they mean what their texts would."""
+        from pyarrow.types import is_float64, is_integer
+
+        is_plain = {int: is_integer, float: is_float64}
+        kinds = NUMBER_KINDS.get(name, ())
+        if values.null_count or not any(is_plain[kind](values.type) for kind in kinds):
+            return None
+        return values.to_pylist()  # type: ignore[no-any-return]
+
+    def _require_texts(self, batch: Any, column: str) -> None:
+        """Refuse a column as `_texts` does, without making texts of it."""
+        import pyarrow
+
+        try:
+            batch.column(column).cast(pyarrow.string()).validate(full=True)
+        except pyarrow.ArrowException:
+            self._texts(batch, column)
+
+    def _texts(self, batch: Any, column: str) -> Sequence[str]:
         """A column as the texts that a CSV file would have; blank where there is no value."""
         import pyarrow
 
@@ -111,7 +146,7 @@ class ParquetTable:
         except pyarrow.ArrowException as error:
             message = f"the column holds {escaped(str(values.type))}: texts, numbers or truth values are needed"
             raise TraceError(self._problem(message, field=escaped(column))) from error
-        return [text.strip() if text else "" for text in texts]
+        return stripped([text or "" for text in texts] if values.null_count else texts)
 
     def _problem(
         self, message: str, *, line: int | None = None, field: str | None = None, hint: str | None = None

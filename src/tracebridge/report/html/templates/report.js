@@ -53,6 +53,28 @@
     svg.parentElement.before(size);
   }
 
+  const search = document.getElementById("search");
+  if (search) {
+    const found = document.getElementById("found");
+    const rows = [...document.querySelectorAll("table.verdicts tbody tr")];
+    const names = rows.map((row) => row.cells[0].textContent.toLowerCase());
+    const blocks = rows.map((row) => document.getElementById(row.cells[0].querySelector("a").hash.slice(1)));
+    const pick = () => {
+      const wanted = search.value.trim().toLowerCase();
+      const shown = document.querySelector("input[name=shown]:checked").value;
+      let count = 0;
+      names.forEach((name, k) => {
+        const like = name.includes(wanted);
+        for (const each of [rows[k], blocks[k]]) each.classList.toggle("unlike", !like);
+        if (like && (!shown || rows[k].dataset.key === shown)) count += 1;
+      });
+      found.textContent = `${count} shown`;
+    };
+    search.addEventListener("input", pick);
+    document.querySelectorAll("input[name=shown]").forEach((each) => each.addEventListener("change", pick));
+    search.parentElement.hidden = false;
+  }
+
   const key = (row, column, numeric) => {
     const cell = row.cells[column];
     if (!numeric) return cell.textContent.trim().toLowerCase();

@@ -1,0 +1,191 @@
+"""The rows of a flat trace file whose cells are delimited: CSV, TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter, deque
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from tracebridge.errors import Problem, TraceError
+from tracebridge.traces.problems import shown
+from tracebridge.traces.readers.columns import absent_columns, split_cells, split_header
+from tracebridge.traces.readers.row_block import Row, RowBlock
+from tracebridge.traces.readers.table import Table, lines_of, listing, stripped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_ONE_LINE_FIELDS = ("run_id", "step", "state", "outcome", "error", "confidence", "tokens", "duration")
+
+
+class DelimitedTable(Table):
+    """Rows below a header, with any usual delimiter."""
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        lines = _Lines(self._pieces())
+        header_line = next((line for line in lines if not line.isspace()), "")
+        if lines.bad_byte is not None:
+            raise TraceError(self._not_utf8(lines.bad_byte))
+        header, delimiter = split_header(header_line, self._mapping)
+        places = {name: header.index(column) for name, column in self._header_columns(header).items()}
+        needed = self._needed(places)
+        while piece := lines.take():
+            block = _block(piece, lines.number + 1, delimiter, len(header), needed)
+            if block is not None:
+                lines.number += len(block.lines)
+            else:
+                last = lines.put_back(piece)
+                block = RowBlock.of(list(self._rows(lines, last, delimiter, len(header), places)))
+            if block.lines:
+                yield block
+
+    def _rows(self, lines: _Lines, last: int, delimiter: str, width: int, places: dict[str, int]) -> Iterator[Row]:
+        """Each row by itself, with what is wrong with it: those that start in the lines up to the last one."""
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        while lines.number < last:
+            first = lines.start_row()
+            flaw = None
+            try:
+                cells = next(reader)
+            except csv.Error as error:
+                flaw = self._unsplittable(error, first, lines)
+            else:
+                if not any(map(str.strip, cells)):
+                    continue
+                if len(cells) != width:
+                    message = f"the row has {len(cells)} cells, the header {width}"
+                    flaw = self._problem(message, line=first, hint="put cells that hold the delimiter in quotes")
+                elif lines.number > first:
+                    flaw = self._broken_cell({name: cells[place] for name, place in places.items()}, first)
+            if flaw is not None:
+                yield from self._lost_rows(flaw, first, lines.row, delimiter, places["run_id"], width)
+            elif lines.bad_byte is not None:
+                run_id = cells[places["run_id"]].strip()
+                yield Row(first, {"run_id": run_id} if _is_utf8(run_id) else {}, self._not_utf8(lines.bad_byte))
+            else:
+                yield Row(first, {name: cells[place].strip() for name, place in places.items()})
+
+    def _header_columns(self, header: list[str]) -> dict[str, str]:
+        for name, count in Counter(header).items():
+            if count > 1:
+                raise TraceError(self._problem(f"the column {shown(name)} stands twice in the header"))
+        columns = self._found(header)
+        # JSON rows may leave out what they do not have, a header may not
+        if absent := absent_columns(columns, self._mapping):
+            listed = ", ".join(map(shown, absent))
+            raise TraceError(self._problem(f"there is no column {listed}; there are {listing(header)}"))
+        if "run_id" not in columns:
+            raise TraceError(self._no_run_column(header))
+        return columns
+
+    def _unsplittable(self, error: csv.Error, first: int, lines: _Lines) -> Problem:
+        if lines.ended:
+            message = f"the quote that opens in this row is never closed: nothing was read from line {first} on"
+            return self._problem(message, line=first, hint="close it, or double a quote that is meant literally")
+        message = f"the row cannot be split into cells: {error}"
+        if lines.number > first:
+            message += f"; lines {first} to {lines.number} were not read"
+        return self._problem(message, line=first, hint="is a quote opened and not closed?")
+
+    def _broken_cell(self, values: dict[str, str], first: int) -> Problem | None:
+        """A row over several lines is well-formed, and yet no row, if what should be one word is many lines."""
+        for name in _ONE_LINE_FIELDS:
+            if "\n" in (value := values.get(name, "").strip()):
+                message = f"a line break in {shown(value)}"
+                hint = "is a quote opened and not closed?"
+                return self._problem(message, line=first, field=name, hint=hint)
+        return None
+
+    def _lost_rows(
+        self, flaw: Problem, first: int, texts: Sequence[str], delimiter: str, run_place: int, width: int
+    ) -> Iterator[Row]:
+        """A row that cannot be used, and those that it swallowed, as far as each by itself names a run."""
+        for number, text in enumerate(texts, first):
+            cells = split_cells(text, delimiter)
+            run_id = cells[run_place] if run_place < len(cells) else ""
+            values = {"run_id": run_id} if _is_utf8(run_id) else {}
+            if number == first:
+                yield Row(first, values, flaw)
+            elif len(cells) == width and any(values.values()):
+                message = f"the row was not read, as line {first} swallows it"
+                yield Row(number, values, self._problem(message, line=number))
+
+    def _not_utf8(self, bad_byte: tuple[int, int, int]) -> Problem:
+        line, column, byte = bad_byte
+        return self._problem(f"byte 0x{byte:02x} is not valid UTF-8", line=line, column=column)
+
+
+class _Lines:
+    """The lines by the piece, or one by one as text for the CSV splitter, which takes as many as a row needs.
+
+    Attributes:
+        row: the lines of the row so far.
+        number: the line last read.
+        bad_byte: line, column and value of the first byte of the row that is no UTF-8; in the text it is a surrogate.
+        ended: no line is left.
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._ahead: deque[bytes] = deque()
+        self.row: list[str] = []
+        self.number = 0
+        self.bad_byte: tuple[int, int, int] | None = None
+        self.ended = False
+
+    def take(self) -> bytes:
+        """The next lines, which are not counted as read; none at the end."""
+        piece = b"".join(self._ahead) or next(self._pieces, b"")
+        self._ahead.clear()
+        return piece
+
+    def put_back(self, piece: bytes) -> int:
+        """Read the lines that were last taken one by one; return the number of the last of them."""
+        self._ahead.extend(lines_of(piece))
+        return self.number + len(self._ahead)
+
+    def start_row(self) -> int:
+        """Forget the last row; return the line at which the next one starts."""
+        self.row = []
+        self.bad_byte = None
+        return self.number + 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if not self._ahead:
+            self._ahead.extend(lines_of(next(self._pieces, b"")))
+        if not self._ahead:
+            self.ended = True
+            raise StopIteration
+        line = self._ahead.popleft()
+        self.number += 1
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            text = line.decode(errors="surrogateescape")
+            self.bad_byte = self.bad_byte or (self.number, error.start + 1, line[error.start])
+        self.row.append(text)
+        return text
+
+
+def _block(piece: bytes, first: int, delimiter: str, width: int, places: dict[str, int]) -> RowBlock | None:
+    """The rows of lines each of which is a row of the right width that names its run; else None."""
+    try:
+        rows = list(csv.reader(io.StringIO(piece.decode(), newline="\n"), delimiter=delimiter, strict=True))
+    except (csv.Error, UnicodeDecodeError):
+        return None
+    n_lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
+    if len(rows) != n_lines or set(map(len, rows)) != {width}:
+        return None
+    cells = {name: stripped(list(map(itemgetter(place), rows))) for name, place in places.items()}
+    if "" in cells["run_id"]:
+        return None
+    return RowBlock(range(first, first + n_lines), tuple(cells), tuple(cells.values()), {})
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\udc80" <= char <= "\udcff" for char in text)
