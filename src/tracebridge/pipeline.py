@@ -410,6 +410,7 @@ def _other_inputs(
     message += f"; others are {', '.join(names)}" if names else ""
     message += f"; missing are {', '.join(map(str, missing))}" if missing else ""
     message += "; they are in another order" if not names and not missing else ""
+    message += "; nothing was computed from them"
     return (Difference(path="inputs", kind="input", recorded=recorded, found=found, message=message),)
 
 

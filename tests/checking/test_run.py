@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tracebridge import MarkovChain, RationalMatrix, RationalVector, RewardStructure, Verdict, check, compare
-from tracebridge.checking import iter_points
+from tracebridge.checking import iter_points, storm_process
 from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import NothingToCheckError, PropertyError, UsageError
 
@@ -201,6 +201,7 @@ def test_references_constants_and_variables_are_those_of_the_file_and_the_model(
 def test_points_are_checked_with_each_engine_loaded_once(monkeypatch):
     started = []
     start = StormWorker._start
+    monkeypatch.setattr(storm_process, "_idle", [])  # none is lent from an earlier test
     monkeypatch.setattr(StormWorker, "_start", lambda worker: (started.append(worker), start(worker)))
     points = [{"d": Fraction(d)} for d in range(4)]
     found = list(iter_points(thirds(), 'const int d; P=? [ F<=d "success" ]; P>=d/10 [ F "success" ]', points))

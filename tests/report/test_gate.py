@@ -14,6 +14,7 @@ from tracebridge import assess
 from tracebridge.cli import run
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import digest_of
+from tracebridge.report.evidence_reading import read_evidence
 from tracebridge.report.gate import gate
 from tracebridge.report.github_summary import github_summary
 from tracebridge.report.junit import cases
@@ -273,13 +274,24 @@ def test_altered_numbers_and_disagreeing_engines_never_pass(made):
     assert gate(changed(made["same"], apart), made["baseline"]).exit_code == 6
 
 
+def test_another_file_beside_it_stops_and_withholds_the_verdicts(made, tmp_path):
+    (tmp_path / "evidence.json").write_text(json.dumps(made["same"].document))
+    names = list(made["same"].document["files"])[:2]
+    assert gate(read_evidence(tmp_path / "evidence.json")).exit_code == gate(made["same"]).exit_code  # none is here
+    (tmp_path / names[1]).write_text("{}")
+    report = gate(read_evidence(tmp_path / "evidence.json"))
+    assert [(check.name, check.status, check.exit_code) for check in report.checks] == [("evidence", "altered", 6)]
+    assert names[1] in report.checks[0].message
+    assert names[0] not in report.checks[0].message
+
+
 def test_what_else_differs_is_told(made):
     def otherwise(document):
-        document["command"]["options"]["prior"] = "jeffreys"
+        document["command"]["options"]["time_limit"] = 7.5  # nothing else says what it was
 
     notes = " ".join(gate(changed(made["same"], otherwise), made["baseline"]).notes)
-    assert "prior" in notes
-    assert "jeffreys" in notes
+    assert "time_limit" in notes
+    assert "7.5" in notes
     assert "no independent samples" in " ".join(gate(made["baseline"], made["baseline"]).notes)
     assert "no independent samples" not in notes
 

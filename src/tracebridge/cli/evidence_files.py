@@ -48,10 +48,10 @@ def opened(path: str) -> tuple[Evidence, int]:
         ModelError: it is no evidence file.
     """
     from tracebridge.report.evidence_reading import read_evidence
-    from tracebridge.report.soundness import unsoundness
+    from tracebridge.report.soundness import altered_files, unsoundness
 
     evidence = read_evidence(path)
-    reasons = unsoundness(evidence)
+    reasons = (*unsoundness(evidence), *altered_files(evidence))
     for reason in reasons:
         say(f"warning: {path}: {reason}; `tracebridge replay` tells more")
     return evidence, ALTERED if reasons else 0

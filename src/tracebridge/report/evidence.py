@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracebridge.chain import ChainFit
 from tracebridge.chain.expanded.fit import ExpandedFit
 from tracebridge.chain.expanded.naming import VARIABLES
 from tracebridge.html_table import html_paragraph, html_table
 from tracebridge.pctl import ast, parse_properties, resolve_constants
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,9 +24,11 @@ class Evidence:
 
     Attributes:
         document: the JSON values of evidence.json.
+        folder: where it was read, with the files that it names beside it; None if it was not read from a file.
     """
 
     document: Mapping[str, Any]
+    folder: Path | None = None
 
     @property
     def results(self) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ class PropertyChange:
         old, new: its entries in the two results documents.
         asked: the new property, resolved. same_formula: both ask the same, constants in place.
         old_value, new_value: the number that it is about, for the fitted chains; None without one.
-        difference: of the number, new minus old, an interval of the two posteriors. mean: of its draws.
+        difference: of the number, new minus old, an interval of the two posteriors. median: of its draws.
         probability_greater: that the new number is the greater one, ties counting half. None, as the difference, with
             the ``reason``.
         old_satisfied, new_satisfied: the shares of draws in which it holds; None for a query, or without draws.
@@ -76,7 +76,7 @@ class PropertyChange:
     old_value: float | None
     new_value: float | None
     difference: Interval | None = None
-    mean: float | None = None
+    median: float | None = None
     probability_greater: float | None = None
     old_satisfied: float | None = None
     new_satisfied: float | None = None
@@ -91,7 +91,7 @@ class PropertyChange:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
-        numbers = ("old_value", "new_value", "mean", "probability_greater", "old_satisfied", "new_satisfied")
+        numbers = ("old_value", "new_value", "median", "probability_greater", "old_satisfied", "new_satisfied")
         return {
             "key": self.key,
             "matched_by": self.matched_by,

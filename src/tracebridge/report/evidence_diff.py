@@ -256,7 +256,7 @@ def _with_difference(
     return replace(
         change,
         difference=interval,
-        mean=float(defined.mean()),
+        median=float(np.median(defined)),
         probability_greater=_share_greater(old.values, new.values),
         draws=len(differences),
         undefined=undefined,

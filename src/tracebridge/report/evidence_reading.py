@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,7 +47,8 @@ def read_evidence(path: str | Path) -> Evidence:
         raise ModelError(f"cannot be read: {error.strerror}", location=place) from error
     if len(data) > MAX_BYTES:
         raise ModelError(f"larger than {MAX_BYTES:,} bytes, which is the most that is read", location=place)
-    return evidence_of(parse_document(decoded(data, str(path)), str(path)), str(path))
+    found = evidence_of(parse_document(decoded(data, str(path)), str(path)), str(path))
+    return replace(found, folder=Path(path).parent)
 
 
 def evidence_of(data: Any, path: str | None = None) -> Evidence:

@@ -18,7 +18,7 @@ from tracebridge.report.evidence_diff import compare_evidence
 from tracebridge.report.junit import Case, is_advisory
 from tracebridge.report.markdown import bullets, escape, table
 from tracebridge.report.regression import DEFAULT_LEVEL, DEFAULT_MARGIN, Judgement, judge_changes
-from tracebridge.report.soundness import unsoundness
+from tracebridge.report.soundness import altered_files, unsoundness
 from tracebridge.report.standings import told_once
 from tracebridge.report.table import NOTHING, format_number
 from tracebridge.traces.problems import counted
@@ -142,7 +142,7 @@ COLUMNS = ("property", "status", "baseline", "new", "worse by", "at most", "P(wo
 
 
 def rows(checks: list[GateCheck]) -> list[list[str]]:
-    """A table of judgements: numbers before and after, the mean worsening, its bound, and what Holm's procedure saw."""
+    """A table of judgements: numbers before and after, the median worsening, its bound, what Holm's procedure saw."""
     found = []
     for check in checks:
         each = check.judgement
@@ -173,14 +173,16 @@ def gate(
     Raises:
         UsageError: see `judge_changes`. ModelError, PropertyError: a document that holds no fit or no properties.
     """
-    sealed = [*_seal("evidence", evidence)]
+    sealed = [*_seal("evidence", evidence), *(() if baseline is None else _seal("baseline", baseline))]
+    if sealed:  # verdicts of an altered file are nobody's
+        return GateReport(checks=tuple(sealed), digest=evidence.digest)
     if baseline is None:
-        checks = [*sealed, *_verdicts(evidence.results), *_lone_engine(evidence.results, strict)]
+        checks = [*_verdicts(evidence.results), *_lone_engine(evidence.results, strict)]
         return GateReport(checks=(*checks, *_certificates(evidence.results, strict)), digest=evidence.digest)
     diff = compare_evidence(baseline, evidence, level=2 * level - 1 if 0.5 < level < 1 else DEFAULT_LEVEL)
     runs = baseline.results["corpus"]["n_runs"], evidence.results["corpus"]["n_runs"]
     judgements = judge_changes(diff.properties, runs, level=level, margin=margin, worse=worse)
-    checks = [*sealed, *_seal("baseline", baseline), *(_check(judgement, strict) for judgement in judgements)]
+    checks = [_check(judgement, strict) for judgement in judgements]
     checks += [_missing(name, baseline.results) for name in diff.properties_removed]
     checks += [*_disagreements(evidence.results), *_lone_engine(evidence.results, strict)]
     return GateReport(
@@ -195,8 +197,8 @@ def gate(
 
 def _seal(name: str, evidence: Evidence) -> Iterator[GateCheck]:
     """Nothing goes through a gate on numbers that are not those that were written."""
-    if reasons := unsoundness(evidence):
-        told = f"{'; '.join(reasons)}; `tracebridge replay` tells more"
+    if reasons := (*unsoundness(evidence), *altered_files(evidence)):
+        told = f"{'; '.join(reasons)}; its verdicts are withheld; `tracebridge replay` tells more"
         yield GateCheck(name=name, status="altered", exit_code=6, message=told)
 
 

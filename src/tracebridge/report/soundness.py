@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from tracebridge.errors import ModelError
 from tracebridge.report.evidence_document import digest_of
+from tracebridge.report.evidence_reading import hash_beside, is_plain_name
+from tracebridge.traces.problems import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracebridge.report.evidence import Evidence
 
 _MOST_PLACES = 3
@@ -27,3 +33,23 @@ def unsoundness(evidence: Evidence) -> tuple[str, ...]:
         more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
         found.append(f"it contradicts itself: {', '.join(places[:_MOST_PLACES])}{more}")
     return tuple(found)
+
+
+def altered_files(evidence: Evidence) -> tuple[str, ...]:
+    """What is wrong with the files that the evidence names, as far as they lie beside it; none of them has to."""
+    if evidence.folder is None:
+        return ()
+    altered = [
+        name for name, sha256 in evidence.document["files"].items() if _is_another(evidence.folder, name, sha256)
+    ]
+    if not altered:
+        return ()
+    more = f" and {len(altered) - _MOST_PLACES} more" if len(altered) > _MOST_PLACES else ""
+    return (f"what is beside it is not what was recorded: {', '.join(map(shown, altered[:_MOST_PLACES]))}{more}",)
+
+
+def _is_another(folder: Path, name: str, sha256: str) -> bool:
+    try:
+        return hash_beside(folder, name) != sha256
+    except ModelError:
+        return not is_plain_name(name) or os.path.lexists(folder / name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracebridge.closedform.bounds import problem_at
 from tracebridge.errors import PropertyError
-from tracebridge.pctl.ast import Probability, Reward, SteadyState
+from tracebridge.pctl.operand_types import letter_of
 
 if TYPE_CHECKING:
     from tracebridge.pctl.ast import Optimum, Quantitative
@@ -24,7 +24,7 @@ def optimum_of(operator: Quantitative) -> Optimum:
     if operator.optimum is not None:
         return operator.optimum
     if operator.threshold is None:
-        letter = {Probability: "P", Reward: "R", SteadyState: "S"}[type(operator)]
+        letter = letter_of(operator)
         raise PropertyError(
             problem_at(
                 f"{letter}=? has no single value in a model with choices",

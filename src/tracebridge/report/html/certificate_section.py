@@ -15,6 +15,7 @@ from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone, pl
 from tracebridge.report.html.markdown_fragment import markdown_html
 from tracebridge.report.html.svg import drawing, element, fitted
 from tracebridge.report.model_certificate import model_certificate_markdown
+from tracebridge.report.standings import told_once
 
 Document = Mapping[str, Any]
 
@@ -68,13 +69,10 @@ def certificate_section(results: Document) -> CertificateSection:
         model = ModelCertificate.from_dict(recorded)
         details = markdown_html(model_certificate_markdown(model), caption="Certificate")
         figure, reading = _departures(model.path.statistics, model)
-    scopes: Document = results["standings"]
-    same = len({(each["verdict"], tuple(each["reasons"])) for each in scopes.values()}) == 1
-    shown = {"timing and path": next(iter(scopes.values()))} if same else scopes
     return CertificateSection(
         standings=[
             (scope, each["verdict"], _TONES.get(each["verdict"], "open"), each["reasons"])
-            for scope, each in shown.items()
+            for scope, each in told_once(results["standings"]).items()
         ],
         drawing=figure,
         reading=reading,

@@ -92,8 +92,11 @@ class Replay:
         """One sentence."""
         counted = self.equal + self.rounded + self.allowed
         if self.ok:
-            rest = f"; {self.unknown:,} were not computed again" if self.unknown else ""
-            return f"replayed: all {counted:,} values that were computed again are as recorded{rest}"
+            told = f"replayed: {counted:,} values were computed again, and all are as recorded"
+            if not self.unknown:
+                return told
+            how = "" if self.with_traces else " (give --traces to compute more of them)"
+            return f"{told}; {self.unknown:,} were NOT verified{how}"
         number = len(self.differences)
         places = "1 place differs" if number == 1 else f"{number:,} places differ"
         return f"NOT AS RECORDED: {places}, {counted:,} values are as recorded, {self.unknown:,} not computed again"

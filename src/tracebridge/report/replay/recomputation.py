@@ -25,7 +25,7 @@ from tracebridge.report.tool import MISSING, engine_version
 NEEDS_TRACES = "it takes the runs themselves: give them with --traces"
 
 #: Why something is not to be found again.
-GIVEN = "the rest follows from it: the digest vouches for it and, as far as it was counted, --traces does"
+GIVEN = "taken at its word, for all the rest is computed from it; --traces tells whether the inputs and counts are true"
 
 #: What in the document of a fit is counted, and not computed from something else there.
 _COUNTED = frozenset({"abstraction", "counts", "declared", "paths", "vocabulary", "weighted"})

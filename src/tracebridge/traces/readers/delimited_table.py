@@ -84,6 +84,9 @@ class DelimitedTable(Table):
         if lines.ended:
             message = f"the quote that opens in this row is never closed: nothing was read from line {first} on"
             return self._problem(message, line=first, hint="close it, or double a quote that is meant literally")
+        if "field larger" in str(error):
+            message = f"a cell has more than {csv.field_size_limit():,} characters"
+            return self._problem(message, line=first, hint="leave that column out, or write the rows as JSON Lines")
         message = f"the row cannot be split into cells: {error}"
         if lines.number > first:
             message += f"; lines {first} to {lines.number} were not read"
