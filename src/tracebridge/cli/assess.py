@@ -213,7 +213,7 @@ def _rates(counts: TransitionCounts, chosen: CensoringPolicy) -> str:
     rates = []
     for policy in POLICIES:
         rate = counts.pass_rate(policy)
-        shown = "none" if rate is None else f"{float(rate):.4f}"
+        shown = "undefined" if rate is None else f"{float(rate):.4f}"
         rates.append(f"{shown} {policy}{' (chosen)' if policy == chosen else ''}")
     return ", ".join(rates)
 
@@ -252,7 +252,8 @@ def _figure_line(findings: Findings) -> str:
         return f"no reliability figures: {figures}{bounds}"
 
     def interval(name: str) -> str:
-        return f" {interval_text(found[name].posterior)}" if name in found else ""
+        ends = found[name].posterior if name in found else None
+        return "" if ends is None else f" {interval_text(ends)}"
 
     mark = bounds if findings.mark is None else f" ({findings.mark}){bounds}"
     return (

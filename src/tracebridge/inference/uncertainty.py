@@ -263,8 +263,12 @@ def summarised(
         at_point = bool(point.holds[0])
     verdict, reason = decided(satisfied, violated, at_point, rule)
     error = math.sqrt(max(satisfied * (1 - satisfied), violated * (1 - violated)) / draws)
-    if asked is not None and error and min(abs(satisfied - rule), abs(violated - rule)) < 2 * error:
-        notes.append(f"the share of draws is within two Monte-Carlo standard errors ({error:.2g}) of {rule:.6g}")
+    for share, what in ((satisfied, "holds"), (violated, "fails")):
+        if asked is not None and error and abs(share - rule) < 2 * error:
+            notes.append(
+                f"the share of draws in which it {what} is within two Monte-Carlo standard errors ({error:.2g}) of "
+                f"{rule:.6g}: more draws may decide otherwise"
+            )
     count = int(undefined.sum())
     return PropertyUncertainty(
         **known,

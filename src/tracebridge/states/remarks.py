@@ -49,7 +49,9 @@ def _clusters(abstraction: Abstraction) -> Iterator[str]:
     best = max(abstraction.silhouettes.values())
     chosen = min(k for k, score in abstraction.silhouettes.items() if score >= best - SILHOUETTE_TIE)
     tried = f"{min(abstraction.silhouettes)}..{max(abstraction.silhouettes)}"
-    yield f"steps were clustered (Ward): of {tried} clusters {chosen} have the highest mean silhouette, {best:.3f}"
+    more = "; more might be better: k_max allows no more" if chosen == abstraction.k_max else ""
+    found = f"of {tried} clusters {chosen} have the highest mean silhouette, {best:.3f}{more}"
+    yield f"steps were clustered (Ward): {found}"
     if abstraction.approximate:
         yield (
             "the clustering is APPROXIMATE: there were too many distinct steps for an exact tree, so that mini-batch "
