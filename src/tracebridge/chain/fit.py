@@ -203,7 +203,8 @@ def fit_counts(
             Problem(
                 location=Location(),
                 message="no run with a step was seen to end: the prior alone would decide how runs end",
-                hint="count censored runs as failures (--censored failure), or fit without a prior, first-order (--prior none)",
+                hint="count censored runs as failures (--censored failure), or fit first-order without a prior "
+                "(--prior none)",
             )
         )
     matrix, alpha, stuck = estimate_rows(rows, chosen, allowed, successors)
