@@ -66,3 +66,20 @@ def test_without_counts_there_is_no_deviation(fit):
     assert effects.deviation is effects.start_share is None
     assert effects.by_spread() == ()
     assert all(each.spread is each.variance_share is None for each in effects.transitions)
+
+
+def test_transitions_say_how_often_runs_took_them(fit):
+    (property_,) = resolve_for(fit.chain, parse_properties('P=? [ F "success" ]'), {}).properties
+    effects = transition_effects(property_gradient(fit.chain, property_), fit)
+    names = {fit.chain.states[i]: "ab"[i] for i in range(2)} | {"success": "S", "failure": "F"}
+    found = {names[each.source] + names[each.target]: each.times_seen for each in effects.transitions}
+    assert {pair: times for pair, times in found.items() if times} == {
+        "aa": 500,
+        "ab": 900 + 500,
+        "aS": 200,
+        "ba": 200,
+        "bS": 900,
+        "bF": 500 + 400,
+    }
+    assert 0 in found.values()  # those of the prior alone
+    assert transition_effects(property_gradient(fit.chain, property_)).transitions[0].times_seen is None

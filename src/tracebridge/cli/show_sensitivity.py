@@ -119,15 +119,20 @@ def _heading(property_: Property, effects: TransitionEffects | str) -> Iterator[
 def _print(effects: TransitionEffects, *, every: bool) -> None:
     limit = None if every else TOP
     columns = ["from", "to", "probability"]
+    counted = effects.deviation is not None
     write("")
     write("Where engineering pays: one more percentage point on a transition, taken from the others of its state")
     rows = [
-        [each.source, each.target, f"{each.probability:.6g}", f"{each.slope / 100:+.4g}"]
+        [
+            *(each.source, each.target, f"{each.probability:.6g}"),
+            *([f"{each.times_seen:,}"] if counted else []),
+            f"{each.slope / 100:+.4g}",
+        ]
         for each in effects.transitions[:limit]
     ]
-    print_table([*columns, "effect of +0.01"], rows)
+    print_table([*columns, *(["times seen"] if counted else []), "effect of +0.01"], rows)
     _left_out(effects.transitions, limit)
-    if effects.deviation is None:
+    if not counted:
         return
     write("")
     write("Where more traces pay: a transition being one posterior standard deviation off, and what variance it causes")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tracebridge.inference.posterior import ChainPosterior
 
@@ -41,6 +42,7 @@ class TransitionEffect:
         source, target: names of states. probability: of the transition.
         slope: the change of the number for each unit of probability that the transition gains from the other
             successors, in proportion.
+        times_seen: how often runs took it; None without counts. Where it is 0, the probability is the prior's.
         deviation: the posterior standard deviation of the probability; None without counts, 0 where it is fixed.
         variance_share: the part of the posterior variance of the number that comes from this transition; None without
             counts, or where there is no variance.
@@ -51,6 +53,7 @@ class TransitionEffect:
     target: str
     probability: float
     slope: float
+    times_seen: int | None = None
     deviation: float | None = None
     variance_share: float | None = None
     state_share: float | None = None
@@ -67,6 +70,7 @@ class TransitionEffect:
             "target": self.target,
             "probability": self.probability,
             "slope": self.slope,
+            "times_seen": self.times_seen,
             "deviation": self.deviation,
             "spread": self.spread,
             "variance_share": self.variance_share,
@@ -118,11 +122,13 @@ def transition_effects(gradient: EntryGradient, fit: ChainFit | None = None) -> 
     P = chain.transitions
     sizes = np.diff(P.indptr)
     sources = np.repeat(np.arange(chain.n_states), sizes)
+    times_seen: Sequence[int | None] = [None] * P.nnz
     deviations: Sequence[float | None] = [None] * P.nnz
     shares: Sequence[float | None] = deviations
     state_shares: Sequence[float | None] = [None] * chain.n_states
     deviation = start_share = None
     if fit is not None:
+        times_seen = _times_seen(fit)[sources, P.indices].tolist()
         posterior = ChainPosterior.of_fit(fit)
         entry_variances, of_entries, of_start = _variances(gradient, posterior)
         deviations = np.sqrt(entry_variances).tolist()
@@ -141,6 +147,7 @@ def transition_effects(gradient: EntryGradient, fit: ChainFit | None = None) -> 
                 target=chain.states[P.indices[k]],
                 probability=float(P.data[k]),
                 slope=float(slopes[k]),
+                times_seen=times_seen[k],
                 deviation=deviations[k],
                 variance_share=shares[k],
                 state_share=state_shares[sources[k]],
@@ -150,6 +157,17 @@ def transition_effects(gradient: EntryGradient, fit: ChainFit | None = None) -> 
         deviation=deviation,
         start_share=start_share,
     )
+
+
+def _times_seen(fit: ChainFit) -> csr_array:
+    """How often runs went from one state of the chain to another: integers of shape (states, states)."""
+    rows = fit.counts.under(fit.policy)
+    position = {name: i for i, name in enumerate(fit.chain.states)}
+    places = np.array([position.get(name, -1) for name in (*rows.states, "success", "failure")])
+    counts = rows.counts.tocoo()
+    i, j = places[counts.coords[0]], places[counts.coords[1]]
+    known = (i >= 0) & (j >= 0)
+    return csr_array((counts.data[known], (i[known], j[known])), shape=fit.chain.transitions.shape)
 
 
 def _variances(gradient: EntryGradient, posterior: ChainPosterior) -> tuple[Floats, Floats, float]:

@@ -28,6 +28,9 @@ TOP = 8
 MOST_TRANSITIONS = 20_000
 
 
+_SEEN = "how often runs took it; at 0 the probability is that of the prior alone"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """What the transitions do to one property.
@@ -102,6 +105,7 @@ def _by_slope(effects: TransitionEffects) -> DataTable:
             Cell(each.source),
             Cell(each.target),
             Cell(f"{each.probability:.4g}", sort=each.probability),
+            *(() if each.times_seen is None else (Cell(f"{each.times_seen:,}", sort=each.times_seen),)),
             Cell(f"{each.slope / 100:+.3g}", sort=each.slope),
         ]
         for each in effects.transitions[:TOP]
@@ -110,6 +114,7 @@ def _by_slope(effects: TransitionEffects) -> DataTable:
         Column("from"),
         Column("to"),
         Column("probability", numeric=True),
+        *([Column("seen", numeric=True, meaning=_SEEN)] if effects.deviation is not None else ()),
         Column("effect of +0.01", numeric=True, meaning="taken from the other transitions of its state, in proportion"),
     ]
     return DataTable(
