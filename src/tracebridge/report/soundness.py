@@ -11,6 +11,7 @@ from tracebridge.report.evidence_reading import hash_beside, is_plain_name
 from tracebridge.traces.problems import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tracebridge.report.evidence import Evidence
@@ -30,8 +31,7 @@ def unsoundness(evidence: Evidence) -> tuple[str, ...]:
         found.append("its digest does not fit its content: it was changed after it was written")
     places = list(dict.fromkeys(each.path for each in inconsistencies(evidence)))
     if places:
-        more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-        found.append(f"it contradicts itself: {', '.join(places[:_MOST_PLACES])}{more}")
+        found.append(f"it contradicts itself: {_first(places)}")
     return tuple(found)
 
 
@@ -44,8 +44,12 @@ def altered_files(evidence: Evidence) -> tuple[str, ...]:
     ]
     if not altered:
         return ()
-    more = f" and {len(altered) - _MOST_PLACES} more" if len(altered) > _MOST_PLACES else ""
-    return (f"what is beside it is not what was recorded: {', '.join(map(shown, altered[:_MOST_PLACES]))}{more}",)
+    return (f"what is beside it is not what was recorded: {_first([shown(name) for name in altered])}",)
+
+
+def _first(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+    return ", ".join(places[:_MOST_PLACES]) + more
 
 
 def _is_another(folder: Path, name: str, sha256: str) -> bool:
