@@ -207,16 +207,49 @@ def test_nothing_is_folded_on_paper(opened):
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_verdicts_need_no_scrolling_at_any_width(opened):
+@pytest.fixture
+def resized(browser) -> Iterator[Callable[[int], None]]:
+    """Give the window a width."""
+
+    def resize(width: int) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    yield resize
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_verdicts_need_no_scrolling_at_any_width_and_are_rows_where_there_is_room(opened, resized):
     driver = opened("demo")
-    table = (
-        "const box = document.querySelector('table.verdicts').parentElement; return box.scrollWidth - box.clientWidth"
-    )
-    try:
-        for width in (390, 768, 1280, 1600):
-            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-            assert driver.execute_script(table) <= 0, width
-            assert driver.find_element("css selector", "#verdicts tbody tr:nth-child(2)").text.count("REL-1") == 1
-    finally:
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    for width in (390, 768, 1024, 1200, 1280, 1600):
+        resized(width)
+        over, page, display = driver.execute_script(
+            "const box = document.querySelector('table.verdicts').parentElement, page = document.documentElement;"
+            "return [box.scrollWidth - box.clientWidth, page.scrollWidth - page.clientWidth,"
+            " getComputedStyle(box.querySelector('tbody tr')).display]"
+        )
+        assert (over, page) == (0, 0), width
+        assert display == ("table-row" if width >= 1024 else "grid")
+        assert driver.find_element("css selector", "#verdicts tbody tr:nth-child(2)").text.count("REL-1") == 1
+
+
+@pytest.mark.parametrize("name", ["demo", "hostile"])
+def test_the_diagram_is_read_without_scaling_or_scrolling(opened, resized, name):
+    driver = opened(name)
+    resized(1280)
+    over, sizes, overlaps = driver.execute_script("""
+        const svg = document.querySelector('#chain svg'), box = svg.closest('.scroll');
+        const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+        const texts = [...svg.querySelectorAll('text')];
+        const rects = (found) => found.map((each) => each.getBoundingClientRect());
+        const numbers = rects(texts.filter((each) => each.classList.contains('share')));
+        const all = [...rects([...svg.querySelectorAll('rect.node')]), ...numbers];
+        const meet = (a, b) => a !== b && a.left < b.right && b.left < a.right && a.top + 2 < b.bottom - 2
+            && b.top + 2 < a.bottom - 2;  // a line of text is higher than its letters
+        const size = (each) => scale * parseFloat(getComputedStyle(each).fontSize);
+        const overlapping = numbers.filter((each) => all.some((other) => meet(each, other)));
+        return [box.scrollWidth - box.clientWidth, texts.map(size), overlapping.length];
+    """)
+    assert over == 0
+    assert min(sizes) >= 12
+    assert overlaps == 0

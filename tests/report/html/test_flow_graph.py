@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.html.pages import write_runs
 
 from tracebridge import fit_chain, read_traces
 from tracebridge.closedform import long_run_reliability
 from tracebridge.inference.expanded.modelling import fit_named
-from tracebridge.report.html.flow_graph import DRAWN_PER_NODE, DRAWN_SHARE, flow_graph
-from tracebridge.report.html.folded_graph import folded
-from tracebridge.report.html.state_diagram import name_lines, state_diagram
+from tracebridge.report.html.flow_graph import (
+    DRAWN_PER_NODE,
+    DRAWN_SHARE,
+    FlowEdge,
+    FlowGraph,
+    FlowNode,
+    drawn_edges,
+    flow_graph,
+)
+from tracebridge.report.html.folded_graph import folded, read_graph
+from tracebridge.report.html.state_diagram import LEAST_START, LEAST_WRITTEN, name_lines, state_diagram
 from tracebridge.report.html.state_tables import edge_table, state_table
 
 RUNS = [
@@ -86,38 +94,96 @@ def test_numbers_of_a_chain_that_remembers_nothing(fits):
     assert listed >= {(names[e.source], names[e.target]) for e in graph.edges if e.observed}
 
 
-@given(st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=60))
-def test_names_take_two_lines_at_most_and_are_cut_only_if_they_must(name):
-    lines = name_lines(name, 16)
-    assert len(lines) <= 2
-    assert all(0 < len(line) <= 16 for line in lines)
+@given(st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=90))
+def test_names_take_few_lines_and_are_cut_only_if_they_must(name):
+    lines = name_lines(name, 13, 4)
+    assert len(lines) <= 4
+    assert all(0 < len(line) <= 13 for line in lines)
     assert "…" in "".join(lines) or "".join(lines) == name
-    if len(name) <= 16:
+    assert len(name) > 13 * 4 or "…" not in "".join(lines)
+    if len(name) <= 13:
         assert lines == [name]
 
 
-def test_no_number_stands_on_a_state_or_on_another_number(tmp_path):
-    names = [f"state_{k}" for k in range(12)]
-    runs = [
-        ([names[(k * step) % 12] for step in range(1, 4 + k % 9)], "success" if k % 3 else "failure") for k in range(60)
+def random_graph(n: int, density: float, seed: int) -> FlowGraph:
+    """Of a chain of so many states before its two ends, with random names, starts and transitions."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(n + 2, density), size=n)
+    P[:, n:] += 0.02
+    P /= P.sum(axis=1, keepdims=True)
+    start = rng.dirichlet(np.full(n, 0.1))
+    visits = np.linalg.solve(np.eye(n) - P[:, :n].T, start)
+    names = ["_".join(["call", *map(str, rng.integers(1e4, size=1 + k % 6))])[: 2 + k * 7 % 50] for k in range(n)]
+    nodes = [
+        FlowNode(
+            name=names[k] if k < n else ("success", "failure")[k - n],
+            kind="step" if k < n else "success" if k == n else "failure",
+            members=1,
+            folded=0,
+            start=float(start[k]) if k < n else 0.0,
+            visits=float(visits[k] if k < n else visits @ P[:, k]),
+            failing=0.5,
+            stays=float(P[k, k]) if k < n else 0.0,
+        )
+        for k in range(n + 2)
     ]
-    graph = flow_graph(fit_chain(read_traces([write_runs(tmp_path, runs)])))
-    drawing = str(state_diagram(graph))
-    boxes = [
-        tuple(float(value) for value in found)
-        for found in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx="5"', drawing)
-    ]
-    assert len(boxes) == len(graph.nodes)
-    numbers = re.findall(
-        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" class="share" aria-hidden="true">([^<]+)<', drawing
+    edges = sorted(
+        (
+            FlowEdge(
+                source=i, target=j, flow=visits[i] * P[i, j], probability=P[i, j], deviation=0.3 * P[i, j], observed=1
+            )
+            for i in range(n)
+            for j in range(n + 2)
+            if i != j and P[i, j] > 0
+        ),
+        key=lambda edge: -edge.flow,
     )
-    assert numbers
-    for x, y, text in numbers:
-        width = 5.5 * len(text.replace("&lt;", "<").replace("&gt;", ">"))
-        box = (float(x) - width / 2, float(y) - 8, width, 8.0)
-        assert not [other for other in boxes if overlap(box, other)]
-        boxes.append(box)
+    return FlowGraph(nodes=tuple(nodes), edges=tuple(edges), drawn=drawn_edges(edges, len(nodes)), unreachable=0)
+
+
+@given(st.integers(5, 60), st.sampled_from([0.03, 0.2, 1.0]), st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_no_number_stands_on_a_state_or_on_another_number_and_all_texts_are_in_their_states(n, density, seed):
+    """By the boxes of the drawing, with letters as wide as those of any usual font, on a page of 1280 pixels."""
+    drawn = read_graph(random_graph(n, density, seed))
+    root = ElementTree.fromstring(str(state_diagram(drawn)))  # noqa: S314 - our own
+    assert float(root.get("width")) <= 970
+    states, numbers = [], []
+    for group in root.iter("g"):
+        if not group.get("class", "").startswith("state"):
+            continue
+        rect = next(each for each in group.iter("rect") if each.get("class") == "node")
+        left, top, width, height = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
+        states.append((left, top, left + width, top + height))
+        texts = [text_box(each) for each in group.iter("text") if each.get("class") != "outcome"]
+        for k, box in enumerate(texts):
+            assert (left, top) <= box[:2]
+            assert box[2] <= left + width
+            assert top <= box[1] < box[3] <= top + height
+            assert not [other for other in texts[:k] if overlap(box, other)]
+    numbers = [text_box(each) for each in root.iter("text") if each.get("class") == "share"]
+    written = [k for k in drawn.drawn if drawn.edges[k].probability >= LEAST_WRITTEN]
+    assert len(states) == len(drawn.nodes)
+    assert len(numbers) == len(written) > 0
+    boxes = [*states, *numbers]
+    right, bottom = float(root.get("width")), float(root.get("height"))
+    for k, box in enumerate(boxes):
+        assert min(box[:2]) >= 0
+        assert box[2] <= right
+        assert box[3] <= bottom
+        assert not [other for other in boxes[:k] if overlap(box, other)]
+    starts = [each.text for each in root.iter("text") if each.get("class") == "starts"]
+    assert len(starts) == sum(node.start >= LEAST_START for node in drawn.nodes) > 0
+
+
+def text_box(text):
+    """Left, top, right, bottom: letters of DejaVu Sans, which is wide, in 12 pixels; signs and digits as they are."""
+    widest = {"%": 11.4, " ": 3.9, ".": 4.2, "<": 10.1, ">": 10.1, "↻": 10.1}
+    width = sum(widest.get(char, 7.7) for char in text.text)
+    x, y = float(text.get("x")), float(text.get("y"))
+    left = x - width if text.get("text-anchor") == "end" else x
+    return left, y - 9.5, left + width, y + (0.5 if text.get("class") == "share" else 2.5)
 
 
 def overlap(a, b):
-    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

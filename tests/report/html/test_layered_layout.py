@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import given, settings
@@ -95,10 +95,21 @@ def test_first_visits_by_walking_until_the_state_is_met():
         assert steps[j] == np.float64(time / reached) or abs(steps[j] - time / reached) < 1e-9
 
 
-@given(st.lists(st.floats(0, 500), max_size=80))
-def test_layers_follow_the_steps_and_none_is_large(steps):
-    layers = layers_by_step(steps)
+@given(st.lists(st.floats(0, 500), max_size=60), st.integers(1, 5))
+def test_layers_follow_the_steps_and_are_few_and_none_is_large(steps, most):
+    layers = layers_by_step(steps, most)
     assert sorted(set(layers)) == list(range(len(set(layers))))
-    assert all(layers.count(layer) <= 8 for layer in layers)
+    assert len(set(layers)) <= most
+    assert all(layers.count(layer) <= max(6, 2 * -(-len(steps) // most)) for layer in layers)
     for a, b in pairwise(sorted(zip(steps, layers, strict=True))):
         assert a[0] == b[0] or a[1] <= b[1]
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=6))
+def test_layers_are_the_cheapest_of_all_partitions(steps):
+    def cost(layers: list[int]) -> float:
+        parts = [[np.log1p(step) for step, of in zip(steps, layers, strict=True) if of == k] for k in set(layers)]
+        return sum(float(np.var(part)) * len(part) + 0.02 for part in parts)
+
+    choices = product(range(3), repeat=len(steps))
+    assert cost(layers_by_step(steps, 3)) <= min(cost(list(each)) for each in choices) + 1e-9

@@ -1,28 +1,68 @@
-"""Where the edges of a layered drawing run, from which point of a node to which of another, in user units."""
+"""Where the edges of a layered drawing run, from which point of a node to which of another, in user units.
+
+Every end of an edge has a slot of its own on the side of its node, and where the edge leaves it the number beside it is
+in that slot. The gap between two columns is wider than two numbers, one of each. So no number can stand on a node or on
+another number.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
 from typing import TYPE_CHECKING
 
 from tracebridge.report.html.svg import decimal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from tracebridge.report.html.flow_graph import FlowEdge
     from tracebridge.report.html.layered_layout import Layout
     from tracebridge.report.html.svg import Point
 
     Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NODE_WIDTH, NODE_HEIGHT = 138.0, 40.0
-COLUMN_GAP, MARGIN = 54.0, 24.0
-_PORTS_APART, _LEAST_APART = 7.0, 5.5
-_BULGE = 30.0
-_LABEL_HEIGHT, _DIGIT_WIDTH = 12.0, 6.0
+NODE_WIDTH, COLUMN_GAP, MARGIN = 124.0, 84.0, 7.0
+
+#: Digits of 12 pixels take less than this, whatever the font: four of them and a sign, over their line.
+LABEL_WIDTH, LABEL_HEIGHT = 38.0, 12.0
+
+_STUB = LABEL_WIDTH + 2  # the straight beginning, as long as the number over it
+_PADDING = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """An edge as it is drawn.
+
+    Attributes:
+        source, target: two different nodes. width: of the stroke. text: a few digits beside its beginning, or nothing.
+    """
+
+    source: int
+    target: int
+    width: float
+    text: str
+
+    @property
+    def arrow(self) -> float:
+        """The length and width of its arrowhead."""
+        return 5 + 0.7 * self.width
+
+    def above(self, *, leaving: bool) -> float:
+        """What it takes of the side of its node above its own middle."""
+        return self.width / 2 + LABEL_HEIGHT if leaving and self.text else self.below(leaving=leaving)
+
+    def below(self, *, leaving: bool) -> float:
+        """What it takes below."""
+        return max(3.5, (self.width if leaving else self.arrow) / 2 + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """The points that an edge passes, from its source to its target, and the place of its text."""
+
+    points: tuple[Point, ...]
+    label: Box
 
 
 def column_left(layer: int) -> float:
@@ -36,66 +76,61 @@ def node_box(layout: Layout, node: int, height: float) -> Box:
     return left, middle - height / 2, left + NODE_WIDTH, middle + height / 2
 
 
-def _sides(edge: FlowEdge, layers: Sequence[int]) -> tuple[bool, bool]:
-    """Whether an edge leaves its source, and enters its target, on the right."""
-    return layers[edge.target] >= layers[edge.source], layers[edge.target] <= layers[edge.source]
+def _ends(lines: Sequence[Line], layers: Sequence[int]) -> Iterator[tuple[int, bool, int, bool]]:
+    """Both ends of each: the node, whether on its right side, which line, and whether it leaves there."""
+    for k, line in enumerate(lines):
+        yield line.source, layers[line.target] >= layers[line.source], k, True
+        yield line.target, layers[line.target] <= layers[line.source], k, False
 
 
-def node_heights(
-    texts: Sequence[float], edges: Sequence[FlowEdge], layers: Sequence[int], starts: Sequence[int]
-) -> list[float]:
-    """Of each node: its text takes some, and so do the edges that meet on one side of it; starts are on the left."""
-    meeting: Counter[tuple[int, bool]] = Counter((node, False) for node in starts)
-    for edge in edges:
-        leaving, entering = _sides(edge, layers)
-        meeting.update([(edge.source, leaving), (edge.target, entering)])
-    return [
-        max(text, 10 + _LEAST_APART * (max(meeting[node, False], meeting[node, True]) - 1))
-        for node, text in enumerate(texts)
-    ]
+def node_heights(texts: Sequence[float], lines: Sequence[Line], layers: Sequence[int]) -> list[float]:
+    """Of each node: its text takes some, and so do the ends of edges on one side of it."""
+    taken: dict[tuple[int, bool], float] = {}
+    for node, right, k, leaving in _ends(lines, layers):
+        slot = lines[k].above(leaving=leaving) + lines[k].below(leaving=leaving)
+        taken[node, right] = taken.get((node, right), _PADDING) + slot
+    return [max(text, taken.get((node, False), 0.0), taken.get((node, True), 0.0)) for node, text in enumerate(texts)]
 
 
-def routes(
-    edges: Sequence[FlowEdge], layout: Layout, heights_of_nodes: Sequence[float], starts: Sequence[int]
-) -> tuple[list[list[Point]], dict[int, Point]]:
-    """The points that each edge passes, from its source to its target, and where runs enter the nodes they start in.
-
-    Ends on the same side of a node are spread.
-    """
-    # Of each node and side: the height aimed at, the edge or, for a start, none, and whether the node is its source.
-    ports: dict[tuple[int, bool], list[tuple[float, int, bool]]] = {}
-    for node in starts:
-        ports[node, False] = [(-inf, -1, False)]
-    for k, edge in enumerate(edges):
-        leaving, entering = _sides(edge, layout.layers)
-        way = layout.waypoints[k] if leaving else layout.waypoints[k][::-1]
-        heights = [layout.heights[edge.source], *way, layout.heights[edge.target]]
-        ports.setdefault((edge.source, leaving), []).append((heights[1], k, True))
-        ports.setdefault((edge.target, entering), []).append((heights[-2], k, False))
-    ends: dict[tuple[int, bool], float] = {}
-    begins: dict[int, Point] = {}
-    for (node, _), wanted in ports.items():
-        apart = min(_PORTS_APART, (heights_of_nodes[node] - 10) / max(1, len(wanted) - 1))
-        for place, (_, k, is_source) in enumerate(sorted(wanted)):
-            height = layout.heights[node] + MARGIN + (place - (len(wanted) - 1) / 2) * apart
-            if k < 0:
-                begins[node] = column_left(layout.layers[node]), height
-            else:
-                ends[k, is_source] = height
-    paths = [_route(layout, edge, layout.waypoints[k], ends[k, True], ends[k, False]) for k, edge in enumerate(edges)]
-    return paths, begins
+def routes(lines: Sequence[Line], layout: Layout) -> list[Route]:
+    """Where each edge runs. Ends on the same side of a node are in the order of the heights that they aim at."""
+    ends: dict[tuple[int, bool], list[tuple[float, int, bool]]] = {}
+    for node, right, k, leaving in _ends(lines, layout.layers):
+        line = lines[k]
+        way = (layout.heights[line.source], *_onward(layout, line, k), layout.heights[line.target])
+        ends.setdefault((node, right), []).append((way[1] if leaving else way[-2], k, leaving))
+    heights: dict[tuple[int, bool], float] = {}
+    for (node, _), wanted in ends.items():
+        taken = sum(lines[k].above(leaving=out) + lines[k].below(leaving=out) for _, k, out in wanted)
+        height = layout.heights[node] + MARGIN - taken / 2
+        for _, k, leaving in sorted(wanted):
+            height += lines[k].above(leaving=leaving)
+            heights[k, leaving] = height
+            height += lines[k].below(leaving=leaving)
+    return [_route(layout, line, k, heights[k, True], heights[k, False]) for k, line in enumerate(lines)]
 
 
-def _route(layout: Layout, edge: FlowEdge, waypoints: Sequence[float], first: float, last: float) -> list[Point]:
-    a, b = layout.layers[edge.source], layout.layers[edge.target]
+def _onward(layout: Layout, line: Line, k: int) -> Sequence[float]:
+    """The heights at which it passes the layers between, from its source on."""
+    forward = layout.layers[line.target] >= layout.layers[line.source]
+    return layout.waypoints[k] if forward else layout.waypoints[k][::-1]
+
+
+def _route(layout: Layout, line: Line, k: int, first: float, last: float) -> Route:
+    a, b = layout.layers[line.source], layout.layers[line.target]
+    direction = 1 if b >= a else -1  # of the side on which it leaves
+    begins = column_left(a) + (NODE_WIDTH if b >= a else 0.0)
+    ends = column_left(b) + (NODE_WIDTH if b <= a else 0.0)
+    points = [(begins, first), (begins + direction * _STUB, first)]
     if a == b:
-        return [(column_left(a) + NODE_WIDTH, first), (column_left(a) + NODE_WIDTH, last)]
-    between: list[Point] = []
-    for layer, height in zip(range(min(a, b) + 1, max(a, b)), waypoints, strict=True):
-        between += [(column_left(layer), height + MARGIN), (column_left(layer) + NODE_WIDTH, height + MARGIN)]
-    if a < b:
-        return [(column_left(a) + NODE_WIDTH, first), *between, (column_left(b), last)]
-    return [(column_left(a), first), *reversed(between), (column_left(b) + NODE_WIDTH, last)]
+        points.append((begins + _STUB, last))
+    for layer, height in zip(range(a + direction, b, direction), _onward(layout, line, k), strict=True):
+        sides = (column_left(layer), column_left(layer) + NODE_WIDTH)[::direction]
+        points += [(side, height + MARGIN) for side in sides]
+    points.append((ends, last))
+    near, far = sorted((begins + 3 * direction, begins + direction * LABEL_WIDTH))
+    bottom = first - line.width / 2 - 1
+    return Route(points=tuple(points), label=(near, bottom - LABEL_HEIGHT + 1, far, bottom))
 
 
 def smooth_path(path: Sequence[Point]) -> str:
@@ -103,7 +138,8 @@ def smooth_path(path: Sequence[Point]) -> str:
     parts = [f"M{pair(path[0])}"]
     for (x, y), (x2, y2) in pairwise(path):
         if x == x2:
-            parts.append(f"C{pair((x + _BULGE, y))} {pair((x + _BULGE, y2))} {pair((x2, y2))}")
+            bulge = min(42.0, 16 + abs(y2 - y) / 12)
+            parts.append(f"C{pair((x + bulge, y))} {pair((x + bulge, y2))} {pair((x2, y2))}")
         elif y == y2:
             parts.append(f"L{pair((x2, y2))}")
         else:
@@ -115,24 +151,3 @@ def smooth_path(path: Sequence[Point]) -> str:
 def pair(point: Point) -> str:
     """A point in path data."""
     return f"{decimal(point[0])} {decimal(point[1])}"
-
-
-def free_place(path: Sequence[Point], taken: Sequence[Box]) -> Box | None:
-    """A free place on a path for a few digits, near its first point at best; None if all are taken."""
-    length, half_width, half_height = len(path) - 1, 2.1 * _DIGIT_WIDTH, _LABEL_HEIGHT / 2
-    for number in [0, *range(2, length, 2)] if length > 1 else [0]:
-        (x, y), (x2, y2) = path[number], path[number + 1]
-        for t in (0.35, 0.5, 0.65, 0.25, 0.75, 0.15, 0.85):
-            if x == x2:
-                cx, cy = x + 0.75 * _BULGE * 4 * t * (1 - t), y + (3 * t**2 - 2 * t**3) * (y2 - y)
-            else:
-                cx = (1 - t) ** 3 * x + 3 * t * (1 - t) * (x + x2) / 2 + t**3 * x2
-                cy = y + (3 * t**2 - 2 * t**3) * (y2 - y)
-            box = (cx - half_width, cy - half_height, cx + half_width, cy + half_height)
-            if not any(_overlap(box, other) for other in taken):
-                return box
-    return None
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -18,9 +18,8 @@ Floats = NDArray[np.float64]
 
 _SWEEPS = 12
 _RELAXATIONS = 16
-_MOST_LAYERS = 6
-_MOST_IN_LAYER = 8
-_POWERS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)  # of the step, whose whole part is the layer
+_LAYER_COST = 0.02  # that of two nodes whose steps differ by a fifth
+_SMALL_LAYER = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,27 +58,36 @@ def first_visit_steps(transitions: Floats, initial: Floats) -> Floats:
     return steps
 
 
-def layers_by_step(steps: Sequence[float]) -> list[int]:
-    """Layers of similar steps: one step to a layer, or later ones together where layers would be too many.
+def layers_by_step(steps: Sequence[float], most: int) -> list[int]:
+    """So many layers of similar steps at most: those with the least squares of ``log(1 + step)`` within layers.
 
-    Layers of many are cut.
+    A further layer must save `_LAYER_COST`, and none holds much more than its share.
     """
-    order = sorted(range(len(steps)), key=lambda k: (steps[k], k))
-    layers: list[list[int]] = []
-    for power in _POWERS:
-        layers = []
-        groups: dict[int, list[int]] = {}
-        for k in order:
-            groups.setdefault(int(steps[k] ** power + 0.5), []).append(k)
-        for group in groups.values():
-            parts = -(-len(group) // _MOST_IN_LAYER)
-            layers += [group[len(group) * p // parts : len(group) * (p + 1) // parts] for p in range(parts)]
-        if len(layers) <= max(_MOST_LAYERS, -(-len(steps) // _MOST_IN_LAYER) + 2):
-            break
-    found = [0] * len(steps)
-    for number, layer in enumerate(layers):
-        for k in layer:
-            found[k] = number
+    n = len(steps)
+    if not n:
+        return []
+    order = sorted(range(n), key=lambda k: (steps[k], k))
+    places = np.log1p([steps[k] for k in order])
+    sums, squares = (np.concatenate([[0.0], np.cumsum(places**power)]) for power in (1, 2))
+    largest = max(_SMALL_LAYER, 2 * -(-n // most))
+    least = np.full((most + 1, n + 1), np.inf)  # of so many layers, for so many of the first
+    least[0, 0] = 0.0
+    before = np.zeros((most + 1, n + 1), dtype=np.int64)
+    for layer in range(1, most + 1):
+        for end in range(1, n + 1):
+            begins = np.arange(max(0, end - largest), end)
+            within = squares[end] - squares[begins] - (sums[end] - sums[begins]) ** 2 / (end - begins)
+            cost = least[layer - 1, begins] + within + _LAYER_COST
+            best = int(np.argmin(cost))
+            least[layer, end], before[layer, end] = cost[best], begins[best]
+    layer, end = int(np.argmin(least[:, n])), n
+    found = [0] * n
+    while layer:
+        begin = int(before[layer, end])
+        layer -= 1
+        for k in order[begin:end]:
+            found[k] = layer
+        end = begin
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +13,8 @@ from markupsafe import Markup
 from tracebridge.report.html.edge_routing import (
     COLUMN_GAP,
     MARGIN,
-    NODE_HEIGHT,
     NODE_WIDTH,
-    free_place,
+    Line,
     node_box,
     node_heights,
     pair,
@@ -23,25 +22,25 @@ from tracebridge.report.html.edge_routing import (
     smooth_path,
 )
 from tracebridge.report.html.layered_layout import first_visit_steps, layered_layout, layers_by_step
-from tracebridge.report.html.svg import drawing, element, fitted
+from tracebridge.report.html.svg import decimal, drawing, element, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from tracebridge.report.html.edge_routing import Box
+    from tracebridge.report.html.edge_routing import Box, Route
     from tracebridge.report.html.flow_graph import FlowEdge, FlowGraph, FlowNode
     from tracebridge.report.html.layered_layout import Layout
-    from tracebridge.report.html.svg import Point
 
-_NAME_COLUMNS = 16
-_LINE = 13.0
-_START = 22.0
+_NAME_COLUMNS, _NAME_LINES = 13, 4
+_LINE, _TAB = 14.0, 17.0
 _WORD_ENDS = re.compile(r"[\W_]+")
-_PAGE_WIDTH = 980.0
-_EDGE_SPACE, _GAP = 7.0, 11.0
-_WIDEST, _THINNEST = 7.0, 0.8
+_EDGE_SPACE, _GAP = 8.0, 12.0
+_WIDEST, _THINNEST = 7.0, 1.0
+
+#: Columns of a drawing, that of the ends of runs left out: so many are not wider than the page.
+MOST_LAYERS = 4
 
 #: A probability whose posterior deviation is larger than this share of it is drawn dashed.
 IMPRECISE = 0.25
@@ -57,9 +56,19 @@ def state_diagram(graph: FlowGraph) -> Markup:
     """The drawing: states by the expected step of their first visit, ends of runs at the right."""
     layers = node_layers(graph)
     drawn = [graph.edges[k] for k in graph.drawn]
-    names = [name_lines(node.name, _NAME_COLUMNS) for node in graph.nodes]
-    starts = [k for k, node in enumerate(graph.nodes) if node.start >= LEAST_START]
-    heights = node_heights([NODE_HEIGHT + _LINE * (len(lines) - 1) for lines in names], drawn, layers, starts)
+    largest = max((edge.flow for edge in drawn), default=1.0)
+    lines = [
+        Line(
+            source=edge.source,
+            target=edge.target,
+            width=max(_THINNEST, _WIDEST * edge.flow / largest),
+            text=share_text(edge.probability) if edge.probability >= LEAST_WRITTEN else "",
+        )
+        for edge in drawn
+    ]
+    texts = [_texts(graph, node) for node in graph.nodes]
+    tabs = [_TAB if node.start >= LEAST_START else 0.0 for node in graph.nodes]
+    heights = node_heights([tab + 12 + _LINE * len(each) for tab, each in zip(tabs, texts, strict=True)], lines, layers)
     layout = layered_layout(
         layers,
         [(edge.source, edge.target, math.sqrt(edge.flow)) for edge in drawn],
@@ -67,33 +76,19 @@ def state_diagram(graph: FlowGraph) -> Markup:
         edge_height=_EDGE_SPACE,
         gap=_GAP,
     )
-    paths, begins = routes(drawn, layout, heights, starts)
-    largest = max((edge.flow for edge in drawn), default=1.0)
-    places = [node_box(layout, node, heights[node]) for node in range(len(graph.nodes))]
-    boxes = [*places, *((x - _START, y - 5, x, y + 5) for x, y in begins.values())]
-    degrees = Counter(node for edge in drawn for node in (edge.source, edge.target))
-    edges, labels = [], []
-    for edge, path in zip(drawn, paths, strict=True):
-        width = max(_THINNEST, _WIDEST * edge.flow / largest)
-        edges.append(_edge(graph, layout, edge, path, width))
-        from_source = degrees[edge.source] <= degrees[edge.target]  # where fewer edges are near
-        if edge.probability >= LEAST_WRITTEN:
-            place = free_place(path if from_source else path[::-1], boxes)
-            if place is not None:
-                boxes.append(place)
-                labels.append(_label(edge, place))
+    found = routes(lines, layout)
+    edges = [_edge(graph, layout, *each) for each in zip(drawn, lines, found, strict=True)]
     most = max((node.visits for node in graph.nodes if node.kind == "step" and not node.folded), default=1.0)
-    texts = [_second_line(node, graph.folded_share) for node in graph.nodes]
-    nodes = [_node(node, [*names[k], texts[k]], places[k], most) for k, node in enumerate(graph.nodes)]
-    width = 2 * MARGIN + (max(layout.layers, default=0) + 1) * (NODE_WIDTH + COLUMN_GAP) - COLUMN_GAP
+    nodes = [
+        _node(node, texts[k], node_box(layout, k, heights[k]), tabs[k], most) for k, node in enumerate(graph.nodes)
+    ]
     ends = ", ".join(f"{node.name} {node.visits:.3g}" for node in graph.nodes if node.kind != "step")
     return drawing(
-        width,
+        2 * MARGIN + (max(layout.layers, default=0) + 1) * (NODE_WIDTH + COLUMN_GAP) - COLUMN_GAP,
         layout.span + 2 * MARGIN,
         *reversed(edges),  # the most frequent on top
         *nodes,
-        *map(_start, begins.values()),
-        *labels,
+        *(_label(line, route) for line, route in zip(lines, found, strict=True) if line.text),
         key="state-diagram",
         title="Transition graph of the chain",
         description=(
@@ -101,7 +96,6 @@ def state_diagram(graph: FlowGraph) -> Markup:
             f"{len(graph.drawn)} of {len(graph.edges)} transitions drawn, as wide as they are frequent. Where runs "
             f"end: {ends}. The table of transitions below has the same numbers."
         ),
-        wide=width > _PAGE_WIDTH,
     )
 
 
@@ -109,7 +103,7 @@ def node_layers(graph: FlowGraph) -> list[int]:
     """Of each node; the ends of runs share the last one."""
     steps = first_visits(graph)
     passing = [k for k, node in enumerate(graph.nodes) if node.kind == "step"]
-    found = layers_by_step([float(steps[k]) for k in passing])
+    found = layers_by_step([float(steps[k]) for k in passing], MOST_LAYERS)
     return found + [max(found, default=-1) + 1] * (len(graph.nodes) - len(passing))
 
 
@@ -127,17 +121,14 @@ def first_visits(graph: FlowGraph) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- edges
 
 
-def _edge(graph: FlowGraph, layout: Layout, edge: FlowEdge, path: list[Point], width: float) -> Markup:
+def _edge(graph: FlowGraph, layout: Layout, edge: FlowEdge, line: Line, route: Route) -> Markup:
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
     backward = layout.layers[edge.target] < layout.layers[edge.source]
     kind = target.kind if target.kind != "step" else "back" if backward else "on"
     imprecise = edge.deviation is not None and edge.deviation > IMPRECISE * edge.probability
-    arrow = 5 + 0.7 * width
-    x, y = path[-1]
-    outward = 1.0 if x > path[-2][0] else -1.0  # into the left side of a node, or into its right
-    tip = [*path[:-1], (x - outward * arrow * 0.8, y)]
-    if path[0][0] == x:
-        tip = [path[0], (x, y)]
+    arrow, (x, y) = line.arrow, route.points[-1]
+    outward = 1.0 if x > route.points[-2][0] else -1.0  # into the left side of a node, or into its right
+    tip = [*route.points[:-1], (x - outward * arrow * 0.8, y)]
     head = f"M{pair((x, y))}L{pair((x - outward * arrow, y - arrow / 2))}L{pair((x - outward * arrow, y + arrow / 2))}Z"
     return element(
         "g",
@@ -145,7 +136,7 @@ def _edge(graph: FlowGraph, layout: Layout, edge: FlowEdge, path: list[Point], w
         element(
             "path",
             d=smooth_path(tip),
-            stroke_width=width,
+            stroke_width=line.width,
             class_=f"edge {kind}{' imprecise' if imprecise else ''}",
         ),
         element("path", d=head, class_=f"arrow {kind}"),
@@ -162,13 +153,16 @@ def edge_title(source: FlowNode, target: FlowNode, edge: FlowEdge) -> str:
     )
 
 
-def _label(edge: FlowEdge, box: Box) -> Markup:
+def _label(line: Line, route: Route) -> Markup:
+    """Beside the node that the edge leaves."""
+    left, _, right, bottom = route.label
+    to_right = route.points[1][0] > route.points[0][0]
     return element(
         "text",
-        share_text(edge.probability),
-        x=(box[0] + box[2]) / 2,
-        y=box[3] - 2.2,
-        text_anchor="middle",
+        line.text,
+        x=left if to_right else right,
+        y=bottom - 1,
+        text_anchor="start" if to_right else "end",
         class_="share",
         aria_hidden="true",
     )
@@ -182,54 +176,78 @@ def share_text(share: float) -> str:
 # ---------------------------------------------------------------- nodes
 
 
-def name_lines(name: str, columns: int) -> list[str]:
-    """A name in one line of so many columns, or in two: parted after a sign between its words; longer ones are cut."""
-    shown = fitted(name, 2 * columns - 2)
-    if len(shown) <= columns and fitted(shown, columns) == shown:
-        return [shown]
-    for ends in ([found.end() for found in _WORD_ENDS.finditer(shown)], [len(shown) // 2]):
-        parts = [[shown[:end].strip(), shown[end:].strip()] for end in ends]
-        fits = [each for each in parts if all(line and fitted(line, columns) == line for line in each)]
-        if fits:
-            return min(fits, key=lambda each: abs(len(each[0]) - len(each[1])))
-    return [fitted(name, columns)]
+def name_lines(name: str, columns: int, most: int) -> list[str]:
+    """A name in so many lines of so many columns at most: parted after signs between its words; longer ones are cut."""
+    shown = fitted(name, columns * most)
+    lines = [""]
+    for word in _words(shown):
+        if fitted(joined := lines[-1] + word, columns) == joined:
+            lines[-1] = joined
+        elif fitted(word, columns) == word and len(lines) < most:
+            lines.append(word)
+        else:
+            return _cut_lines(shown, columns, most)
+    return [line.strip() for line in lines if line.strip()]
 
 
-def _start(place: Point) -> Markup:
-    """The sign of a start, which ends here."""
-    x, y = place
-    line = element("path", d=f"M{pair((x - 14, y))}L{pair((x - 1, y))}", class_="start-line")
-    return element("g", line, element("circle", cx=x - 17, cy=y, r=4, class_="start"), class_="begin")
+def _words(name: str) -> list[str]:
+    """Its words, each with the sign behind it."""
+    ends = [0, *(found.end() for found in _WORD_ENDS.finditer(name)), len(name)]
+    return [name[start:end] for start, end in pairwise(ends) if start < end]
 
 
-def _node(node: FlowNode, lines: Sequence[str], box: Box, most: float) -> Markup:
-    """The last line is about the visits, the others are the name."""
+def _cut_lines(name: str, columns: int, most: int) -> list[str]:
+    """A name whose words do not fit, by columns alone."""
+    lines = [""]
+    for char in name:
+        if fitted(lines[-1] + char, columns) != lines[-1] + char:
+            lines.append("")
+        lines[-1] += char
+    return lines if len(lines) <= most else [*lines[: most - 1], fitted("".join(lines[most - 1 :]), columns)]
+
+
+def _node(node: FlowNode, lines: Sequence[tuple[str, str]], box: Box, tab: float, most: float) -> Markup:
+    """Lines of text with their classes. Where runs start a tab above them says so."""
     left, top, right, bottom = box
-    middle = (top + bottom) / 2
-    first = middle + 2.5 - _LINE / 2 * (len(lines) - 1)
+    inner, outer = left + 7, right - 7
+    first = top + tab + 15 if tab else (top + bottom) / 2 + 3 - _LINE / 2 * (len(lines) - 1)
     last = first + _LINE * (len(lines) - 1)
     parts = [
         element("title", node_title(node)),
         element("rect", x=left, y=top, width=NODE_WIDTH, height=bottom - top, rx=5, class_="node"),
-        *(element("text", line, x=left + 9, y=first + _LINE * k, class_="name") for k, line in enumerate(lines[:-1])),
-        element("text", lines[-1], x=left + 9, y=last, class_="detail"),
+        *(element("text", text, x=inner, y=first + _LINE * k, class_=of) for k, (text, of) in enumerate(lines)),
     ]
+    if tab:
+        rounded = (
+            f"M{pair((left, top + tab))}v{decimal(5 - tab)}a5 5 0 0 1 5 -5h{decimal(NODE_WIDTH - 10)}a5 5 0 0 1 5 5"
+        )
+        parts.append(element("path", d=f"{rounded}v{decimal(tab - 5)}Z", class_="start"))
+        parts.append(element("text", f"start {share_text(node.start)}", x=inner, y=top + tab - 5, class_="starts"))
     if node.kind == "step":
-        length = (NODE_WIDTH - 18) * min(node.visits / most, 1.0)
-        parts.append(element("rect", x=left + 9, y=last + 4, width=max(1.0, length), height=2, class_="visits"))
+        length = max(1.0, (NODE_WIDTH - 14) * min(node.visits / most, 1.0))
+        parts.append(element("rect", x=inner, y=last + 4, width=length, height=3, class_="visits"))
     else:
         mark = "✓" if node.kind == "success" else "✗"
-        parts.append(element("text", mark, x=right - 9, y=middle + 5, text_anchor="end", class_="outcome"))
+        parts.append(element("text", mark, x=outer, y=first + 1, text_anchor="end", class_="outcome"))
     return element("g", *parts, class_=f"state {node.kind}{' folded' if node.folded else ''}")
 
 
-def _second_line(node: FlowNode, folded_share: float) -> str:
+def _texts(graph: FlowGraph, node: FlowNode) -> list[tuple[str, str]]:
+    """The lines of its name, and of what is said of it, with their classes."""
+    details = [f"{100 * graph.folded_share:.2g} % of visits" if node.folded else _visits(node.visits)]
     if node.kind != "step":
-        return f"{100 * node.visits:.3g} % of runs"
-    if node.folded:
-        return f"{100 * folded_share:.2g} % of visits"
-    again = f"  ↻ {share_text(node.stays)}" if node.stays >= LEAST_WRITTEN else ""
-    return f"{node.visits:.3g} {'visit' if f'{node.visits:.3g}' == '1' else 'visits'}{again}"
+        details = [f"{100 * node.visits:.3g} % of runs"]
+    elif node.stays >= LEAST_WRITTEN:
+        details.append(f"↻ stays {share_text(node.stays)}")
+    names = name_lines(node.name, _NAME_COLUMNS, _NAME_LINES)
+    return [*((line, "name") for line in names), *((line, "detail") for line in details)]
+
+
+def _visits(number: float) -> str:
+    if number < 0.005:
+        return "<0.01 visits"
+    shown = f"{number:,.0f}" if number >= 10 else f"{number:.{1 if number >= 1 else 2}f}".removesuffix(".0")
+    return f"{shown} {'visit' if shown == '1' else 'visits'}"
 
 
 def node_title(node: FlowNode) -> str:

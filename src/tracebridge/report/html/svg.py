@@ -29,14 +29,11 @@ def element(tag: str, *content: Markup | str, **attributes: str | float) -> Mark
     return Markup("<{0}{1}>{2}</{0}>").format(tag, written, inner)
 
 
-def drawing(
-    width: float, height: float, *content: Markup, key: str, title: str, description: str, wide: bool = False
-) -> Markup:
+def drawing(width: float, height: float, *content: Markup, key: str, title: str, description: str) -> Markup:
     """A whole drawing with a name and a description for those who do not see it.
 
     Args:
         key: of its ids, unique in the page. width, height: in user units, which are CSS pixels unless it is scaled.
-        wide: larger than a page, which it is to be fitted to.
     """
     return element(
         "svg",
@@ -48,7 +45,7 @@ def drawing(
         height=height,
         role="img",
         aria_labelledby=f"{key}-title {key}-desc",
-        class_="figure wide" if wide else "figure",
+        class_="figure",
     )
 
 

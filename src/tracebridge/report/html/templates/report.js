@@ -42,17 +42,6 @@
   });
   addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));
 
-  for (const svg of document.querySelectorAll(".drawing svg.wide")) {
-    const size = document.createElement("button");
-    size.type = "button";
-    size.textContent = "Full size";
-    size.className = "fit";
-    size.addEventListener("click", () => {
-      size.textContent = svg.parentElement.classList.toggle("full") ? "Fit to width" : "Full size";
-    });
-    svg.parentElement.before(size);
-  }
-
   const search = document.getElementById("search");
   if (search) {
     const found = document.getElementById("found");
