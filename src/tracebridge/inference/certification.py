@@ -77,7 +77,8 @@ def certify(
             counts of such runs are taken as they are.
         covariates: what runs might differ by: ``task_id``, ``trial``, ``model``, or keys of their attributes. Counts
             must have been made with them.
-        replicates: of bootstrap and permutations, at least 19. About half a microsecond for each simulated step.
+        replicates: of bootstrap and permutations, at least 19. About half a microsecond for each simulated step; of
+            many runs, the time does not depend on their number.
         seed: decides the replicates.
         level: of the tests.
         effects: what the corpus must be able to show before its chain is accepted.

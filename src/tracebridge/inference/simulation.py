@@ -1,17 +1,19 @@
 """Corpora drawn from a fitted chain, with the censoring of the real one, counted as they are drawn.
 
 All runs take their steps together; paths are never stored. What a step needs to know of its past is the state before
-it, the time, and the length of the stay.
+it, the time, and the length of the stay. Many runs are drawn as numbers of runs, few one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracebridge.inference.event_counts import EventCounts
+from tracebridge.inference.grouped_runs import GroupedRuns
 from tracebridge.inference.path_tables import CENSORED, FAILURE, STEP_BINS, SUCCESS, PathTables, step_bin
 from tracebridge.inference.smoothed_chain import SmoothedChain, censoring_hazard
 from tracebridge.states.features import OUTCOMES
@@ -25,6 +27,8 @@ _BLOCK_EVENTS = 2_000_000
 _EVENTS_AT_ONCE = 100_000
 #: No drawn run goes on beyond this many times the longest real one, or this many steps.
 _LONGEST_TIMES, _LONGEST_STEPS = 20, 1_000
+#: Runs are drawn as numbers of runs while there are so many in a situation, of corpora with at most so many cells.
+_MANY_RUNS, _MOST_CELLS = 8, 4_000_000
 
 
 class Simulation:
@@ -35,6 +39,7 @@ class Simulation:
             were cut before their first step tell nothing and are left out.
 
     Attributes:
+        draws_groups: whether runs are drawn as numbers of runs, as is faster for many; the law is the same.
         n_stopped: drawn runs that were stopped because they were far longer than any real one.
     """
 
@@ -43,43 +48,89 @@ class Simulation:
         for other in corpora[1:]:
             pooled += other
         self._m = pooled.n_states
-        self._sampler = SmoothedChain(pooled).sampler()
+        self._chain = SmoothedChain(pooled)
+        self._sampler = self._chain.sampler()
         self._hazard = censoring_hazard(pooled)
         self._max_steps = max(_LONGEST_TIMES * int(pooled.longest[0]), _LONGEST_STEPS)
         self._n_runs = [int(corpus.starts.sum() + corpus.ends[0, [SUCCESS, FAILURE], 0].sum()) for corpus in corpora]
         self._events_of_run = max(int(pooled.clock.totals[0]) / max(sum(self._n_runs), 1), 1.0)
+        self._cells = (self._m + 1) * self._m * (self._m + 2)
+        self.draws_groups = (
+            min(self._n_runs) >= _MANY_RUNS * len(pooled.previous.keys) and 0 < self._cells <= _MOST_CELLS
+        )
         self.n_stopped = 0
 
     def replicates(self, number: int, seed: np.random.SeedSequence) -> Iterator[tuple[PathTables, ...]]:
         """So many replicates of each corpus, some of them side by side at a time."""
-        cells = (self._m + 1) * self._m * (self._m + 2)
-        together = max(1, min(int(_BLOCK_EVENTS / (self._events_of_run * max(sum(self._n_runs), 1))), 2**61 // cells))
+        if self.draws_groups:
+            together = _MOST_CELLS // self._cells
+        else:
+            together = int(_BLOCK_EVENTS / (self._events_of_run * max(sum(self._n_runs), 1)))
+        together = max(1, min(together, 2**61 // max(self._cells, 1)))
         firsts = range(0, number, together)
+        draw = self._draw_in_groups if self.draws_groups else self._draw
         for first, child in zip(firsts, seed.spawn(len(firsts)), strict=True):
             rng = np.random.default_rng(child)
-            yield tuple(self._draw(min(together, number - first), n_runs, rng) for n_runs in self._n_runs)
+            yield tuple(draw(min(together, number - first), n_runs, rng) for n_runs in self._n_runs)
+
+    def _draw_in_groups(self, g: int, n_runs: int, rng: np.random.Generator) -> PathTables:
+        """``g`` corpora of so many runs, as numbers of runs until few are left of them."""
+        start, rows = self._chain.start[0], self._chain.dense_rows()[0]
+        groups = GroupedRuns(start, rows, n_corpora=g, n_runs=n_runs, rng=rng)
+        while groups.n_going >= _MANY_RUNS * max(groups.n_occupied, 1):
+            length = groups.time + 1
+            cut = groups.step(self._hazard_at(length))
+            if length >= self._max_steps:
+                self.n_stopped += cut
+        total = groups.tables()
+        corpora, before, state, stay = groups.going()
+        for part in self._blocks(len(state)):
+            runs = corpora[part], before[part], state[part], stay[part]
+            total += self._follow(*runs, g, rng, time=groups.time)
+        return total
 
     def _draw(self, g: int, n_runs: int, rng: np.random.Generator) -> PathTables:
         """``g`` corpora of so many runs, some runs at a time if even one corpus is large."""
         corpora = np.repeat(np.arange(g), n_runs)
-        block = max(1, int(_BLOCK_EVENTS / self._events_of_run))
-        total = self._draw_runs(corpora[:block], g, rng)
-        for first in range(block, len(corpora), block):
-            total += self._draw_runs(corpora[first : first + block], g, rng)
+        parts = iter(self._blocks(len(corpora)))
+        total = self._draw_runs(corpora[next(parts)], g, rng)
+        for part in parts:
+            total += self._draw_runs(corpora[part], g, rng)
         return total
+
+    def _blocks(self, n_runs: int) -> list[slice]:
+        block = max(1, int(_BLOCK_EVENTS / self._events_of_run))
+        return [slice(first, first + block) for first in range(0, max(n_runs, 1), block)]
 
     def _draw_runs(self, corpora: NDArray[np.int64], g: int, rng: np.random.Generator) -> PathTables:
         """One run for each entry of ``corpora``, which says whose it is."""
-        m, bins = self._m, len(STEP_BINS)
+        m = self._m
         state = self._sampler.starts(len(corpora), rng)
         instantly = state >= m
-        ends = [_by_corpus(corpora[instantly], state[instantly] - m, g)]
+        at_once = _by_corpus(corpora[instantly], state[instantly] - m, g)
         corpora, state = corpora[~instantly], state[~instantly]
         starts = np.bincount(corpora * m + state, minlength=g * m).reshape(g, m)
         before, stay = np.full(len(state), m), np.zeros(len(state), dtype=np.int64)
+        drawn = self._follow(corpora, before, state, stay, g, rng)
+        ends = np.concatenate([at_once[:, :, None], drawn.ends[:, :, 1:]], axis=2)
+        return replace(drawn, starts=starts, ends=ends)
+
+    def _follow(
+        self,
+        corpora: NDArray[np.int64],
+        before: NDArray[np.int64],
+        state: NDArray[np.int64],
+        stay: NDArray[np.int64],
+        g: int,
+        rng: np.random.Generator,
+        *,
+        time: int = 0,
+    ) -> PathTables:
+        """What runs do from their step at a time on, one by one; their starts are not counted."""
+        m, bins = self._m, len(STEP_BINS)
         events = _Events(m)
         none_ended = np.zeros((g, len(OUTCOMES)), dtype=np.int64)
-        time = 0
+        ends = [none_ended] * (time + 1)
         while len(state):
             after = self._sampler.following(state, rng)
             going = after < m
@@ -98,23 +149,26 @@ class Simulation:
                 ends.append(none_ended)
             time += 1
         sizes = (m + 1, bins, bins)
-        tables = [
+        previous, clock, dwell = (
             EventCounts.of_keys(column, n_corpora=g, n_contexts=size, n_states=m)
             for column, size in zip(events.keys(), sizes, strict=True)
-        ]
-        return PathTables(
-            previous=tables[0], clock=tables[1], dwell=tables[2], starts=starts, ends=np.stack(ends, axis=2)
         )
+        none_started = np.zeros((g, m), dtype=np.int64)
+        return PathTables(previous=previous, clock=clock, dwell=dwell, starts=none_started, ends=np.stack(ends, axis=2))
+
+    def _hazard_at(self, length: int) -> float:
+        """The share of the runs going on that is cut at this length."""
+        if length >= self._max_steps:
+            return 1.0
+        return float(self._hazard[length]) if length < len(self._hazard) else 0.0
 
     def _cut(self, going: NDArray[np.bool_], length: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
         """Which of the runs that go on are cut at this length; None for none."""
+        hazard = self._hazard_at(length)
         if length >= self._max_steps:
             self.n_stopped += int(going.sum())
             return going.copy()
-        hazard = self._hazard[length] if length < len(self._hazard) else 0.0
-        if not hazard:
-            return None
-        return going & (rng.random(len(going)) < hazard)
+        return going & (rng.random(len(going)) < hazard) if hazard else None
 
 
 class _Events:

@@ -82,7 +82,7 @@ class SmoothedChain:
         steps follows from it, and the whole curve from one block after the other.
         """
         m, g = self.n_states, self.n_corpora
-        rows = self._dense_rows()
+        rows = self.dense_rows()
         power, within = rows[:, :, :m], rows[:, :, m:, None]  # (g, m, m) and (g, m, 2, steps)
         while 4 * (steps := within.shape[3]) ** 2 <= longest and 4 * g * m * steps <= _MOST_ENTRIES:
             further = np.einsum("gij,gjkb->gikb", power, within)
@@ -97,7 +97,7 @@ class SmoothedChain:
             now = (now[:, None] @ power)[:, 0]
         return curves
 
-    def _dense_rows(self) -> NDArray[np.float64]:
+    def dense_rows(self) -> NDArray[np.float64]:
         """The estimates as they are: shape (g, m, m + 2)."""
         m, observed = self.n_states, self._arrivals.tocoo()
         arriving, leaving = observed.coords
