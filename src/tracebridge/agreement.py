@@ -75,7 +75,8 @@ class Agreement:
     Attributes:
         property: the property. results: one result an engine, in the order they were asked.
         agree: True or False where at least two engines answered, None otherwise.
-        gap: the largest difference between two engines; 0 means equal; None without two answers.
+        gap: the largest difference between two engines; 0 means equal; None without two answers, or where they agree
+            that the value is undefined.
         allowed: the largest difference that their bounds allow at the place of the gap.
         verdict: the joint verdict; None for a query that was answered. Of a property with ``//@ credible`` it is
             undecided until `tracebridge.inference.judged` has applied the rule to the data behind the chain.
@@ -203,6 +204,8 @@ def compare_property(results: Sequence[CheckResult]) -> Agreement:
             agree = agree and pair_agree
             if pair_gap > gap:
                 gap, allowed = pair_gap, pair_allowed
+        if agree and all(result.value is not None and result.value.undefined for result in answered):
+            gap, allowed = None, None
     at_estimate, reason_at_estimate = _joint_verdict(results, answered, agree)
     verdict, reason = at_estimate, reason_at_estimate
     credible = results[0].property.annotation("credible")

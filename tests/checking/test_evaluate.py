@@ -269,8 +269,13 @@ def test_conditionals_and_functions():
 def test_dividing_by_zero_is_undefined_and_not_zero():
     result, _ = run('P=? [ F "c" ] / P=? [ F "a" ]', exactly(0, 0, 0))
     assert result.verdict is Verdict.UNDECIDED
-    assert result.value is None
-    assert "undefined" in (result.reason or "")
+    assert result.value is not None
+    assert result.value.undefined
+    compared, _ = run('P=? [ F "c" ] / P=? [ F "a" ] > 0', exactly(0, 0, 0))
+    assert compared.truth is None
+    assert result.reason == compared.reason == "the value is undefined (such as 0/0)"
+    agreement = compare_property([result, result])
+    assert (agreement.agree, agreement.gap) == (True, None)
 
 
 def test_engine_failures_become_results_that_say_so():

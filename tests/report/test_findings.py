@@ -13,7 +13,7 @@ from tracebridge.chain import CensoringPolicy, ChainFit, TransitionCounts, fit_c
 from tracebridge.cli import run
 from tracebridge.inference.identification import NO_END_REASON
 from tracebridge.pipeline import assess, replay
-from tracebridge.report.findings import PropertyFinding, end_was_seen, without_an_end
+from tracebridge.report.findings import OF_RUNS_THAT_GO_ON, PropertyFinding, end_was_seen, without_an_end
 
 PROPERTIES = """
 label "done" = "success" | "failure";
@@ -21,6 +21,7 @@ label "done" = "success" | "failure";
 "ends": P>=0.5 [ F "done" ];
 "by_reference": "rate" > 0.2;
 "next": P>=0.4 [ X "search" ];
+"all_steps": R{"steps"}=? [ C ];
 """
 
 
@@ -39,16 +40,19 @@ def test_how_runs_end_is_undecided_where_no_end_was_seen() -> None:
         "ends": "undecided",
         "by_reference": "undecided",
         "next": "satisfied",
+        "all_steps": "undecided",
     }
-    assert [str(each.agreement.at_estimate) for each in found] == ["undecided"] * 3 + ["satisfied"]
+    assert [str(each.agreement.at_estimate) for each in found] == [*["undecided"] * 3, "satisfied", "undecided"]
     assert {each.marks for each in found} == {("before", "no end was seen")}
-    assert {str(each.agreement.reason) for each in found[:3]} == {NO_END_REASON}
+    assert {each.agreement.gap for each in found if not each.agreement.ok} == {None}
+    reasons = [each.agreement.reason for each in found]
+    assert reasons == [*[NO_END_REASON] * 3, OF_RUNS_THAT_GO_ON, NO_END_REASON]
     answers = [each.agreement.results[0] for each in found]
-    assert [each.value is not None and each.value.undefined for each in answers] == [True] * 3 + [False]
+    assert [each.value is not None and each.value.undefined for each in answers] == [*[True] * 3, False, True]
     assert [(str(each.verdict), each.truth, each.reason) for each in answers[:3]] == [
         ("undecided", None, NO_END_REASON)
     ] * 3
-    assert found[3].agreement is agreements[3]
+    assert answers[3] is agreements[3].results[0]
 
 
 def test_an_end_is_one_that_the_policy_counts() -> None:

@@ -54,8 +54,9 @@ class PropertyChecker:
             verdict, truth, reason = _verdict(result, exact=self.session.exact)
             value = evaluation.headline(property_.formula)
             extent = (result.least, result.greatest) if isinstance(result, Range) else None
-            undefined = isinstance(result, EnclosureVector) and bool(result.undefined[-1])
-            if verdict is Verdict.UNDECIDED and any(o.start.undefined and not o.nested for o in evaluation.operators):
+            undefined = value is not None and value.undefined
+            operands = (o.start.undefined for o in evaluation.operators if not o.nested)
+            if verdict is Verdict.UNDECIDED and (undefined or any(operands)):
                 reason = _UNDEFINED
             if evaluation.is_uncertain and (verdict is None or undefined):
                 verdict, reason = Verdict.UNDECIDED, _nested_spread(value)

@@ -58,10 +58,9 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
         """The one number a reader wants to see: a query's, or that which a lone threshold or comparison is about."""
         number = self.lone_number(formula)
         if number is not None:
-            return None if number.undefined[-1] else number[self.n]
+            return number[self.n]
         if isinstance(formula, ast.Operator) and not isinstance(formula, ast.Quantified):
-            start = next(o.start for o in reversed(self.operators) if not o.nested)
-            return None if start.undefined else start
+            return next(o.start for o in reversed(self.operators) if not o.nested)
         return None
 
     # ------------------------------------------------------------ constants

@@ -70,16 +70,21 @@ def _answering(agreements: Sequence[Agreement]) -> Iterator[str]:
 
 
 def _agreement_line(names: Iterable[str], compared: Sequence[tuple[bool | None, float | None]]) -> str:
-    """On how many properties the engines agree, and how far they are apart."""
+    """On how many properties that have a value the engines agree, and how far they are apart."""
     if not names:
         return "no engine answered"
     *others, last = names
     who = f"{', '.join(others)} and {last}" if others else last
-    apart = [gap for _, gap in compared if gap is not None]
+    valued = [(agree, gap) for agree, gap in compared if agree is not True or gap is not None]
+    if compared and not valued:
+        return f"{who} agree that no property has a value"
+    apart = [gap for _, gap in valued if gap is not None]
     if not apart:
         return f"{who}: no value has a second engine beside it"
-    same = sum(agree is True for agree, _ in compared)
-    whole = "every property" if same == len(compared) else f"{same} of {len(compared)} properties"
+    same = sum(agree is True for agree, _ in valued)
+    whole = "every property" if same == len(valued) else f"{same} of {len(valued)} properties"
+    if len(valued) < len(compared):
+        whole += " that has a value" if same == len(valued) else " that have a value"
     return f"{who} agree on {whole}, {f'at most {max(apart):.2g} apart' if max(apart) else 'to the last digit'}"
 
 

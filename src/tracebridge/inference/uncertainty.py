@@ -257,6 +257,9 @@ def summarised(
             **known, **numbers, draws=draws, undefined=count, notes=(*notes, *_undefined_notes(count))
         )
     undefined |= ~outcome.holds & ~outcome.fails
+    if undefined.all():
+        known |= {"draws": draws, "undefined": draws, "verdict": Verdict.UNDECIDED, "reason": _UNDEFINED}
+        return PropertyUncertainty(**known, **numbers, notes=(*notes, *_undefined_notes(draws)))
     satisfied, violated = float(outcome.holds.mean()), float(outcome.fails.mean())
     at_point = None
     if point.holds is not None and point.fails is not None and (point.holds[0] or point.fails[0]):
@@ -282,6 +285,9 @@ def summarised(
         reason=reason,
         notes=(*notes, *_undefined_notes(count)),
     )
+
+
+_UNDEFINED = "it is undefined in every draw of the posterior"
 
 
 def decided(satisfied: float, violated: float, at_point: bool | None, level: float) -> tuple[Verdict, str | None]:

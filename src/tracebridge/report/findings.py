@@ -38,6 +38,9 @@ RELATIVE_TO_SUPPORT = "relative to support"
 #: Stands beside everything about a chain of runs none of which was seen to end.
 NO_END_SEEN = "no end was seen"
 
+#: Stands beside a number on the chain of such runs that is not about their ends.
+OF_RUNS_THAT_GO_ON = "no run was seen to end: the number says which steps follow which, as long as a run goes on"
+
 _UNDEFINED = Enclosure.exactly(nan)
 _ENDS = frozenset({"success", "failure", "absorbed"})
 
@@ -161,12 +164,15 @@ def without_an_end(finding: PropertyFinding) -> PropertyFinding:
     """A finding about runs none of which was seen to end: marked, and undefined if it is about how runs end, or when.
 
     Engines give such a property a value, for the chain takes its ends from its prior, or the last observation of every
-    run for its last step. Nothing of that was measured. Engines that disagree stay as they are.
+    run for its last step. Nothing of that was measured. A property about the steps on the way has its value, and it is
+    said of which runs. Engines that disagree stay as they are.
     """
     agreement = finding.agreement
-    names = {node.name for node in ast.walk(agreement.property.formula) if isinstance(node, ast.Label)}
-    if not names & _ENDS or agreement.agree is False or not any(each.answered for each in agreement.results):
+    if agreement.agree is False or not any(each.answered for each in agreement.results):
         return replace(finding, marks=(*finding.marks, NO_END_SEEN))
+    if not is_about_ends(agreement.property.formula):
+        told = "; ".join([*([agreement.reason] if agreement.reason else []), OF_RUNS_THAT_GO_ON])
+        return replace(finding, agreement=replace(agreement, reason=told), marks=(*finding.marks, NO_END_SEEN))
     reason = "; ".join([*([agreement.reason_at_estimate] if agreement.reason_at_estimate else []), NO_END_REASON])
     guarantee = finding.guarantee
     if guarantee is not None:
@@ -174,6 +180,8 @@ def without_an_end(finding: PropertyFinding) -> PropertyFinding:
     return PropertyFinding(
         agreement=replace(
             agreement,
+            gap=None,
+            allowed=None,
             verdict=Verdict.UNDECIDED,
             reason=reason,
             at_estimate=Verdict.UNDECIDED,
@@ -185,6 +193,17 @@ def without_an_end(finding: PropertyFinding) -> PropertyFinding:
         marks=(*(mark for mark in finding.marks if mark != RELATIVE_TO_SUPPORT), NO_END_SEEN),
         guarantee=guarantee,
     )
+
+
+def is_about_ends(formula: ast.Formula) -> bool:
+    """It names an end, or asks for what is summed up or goes on until there is one."""
+    nodes = [*ast.walk(formula)]
+    names = {node.name for node in nodes if isinstance(node, ast.Label)}
+    endless = (ast.SteadyState, ast.LongRunReward)
+    total = any(
+        isinstance(node, ast.CumulativeReward) and node.bound is None and not node.reward_bounds for node in nodes
+    )
+    return bool(names & _ENDS) or total or any(isinstance(node, endless) for node in nodes)
 
 
 def _undefined(result: CheckResult) -> CheckResult:

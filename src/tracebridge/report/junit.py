@@ -116,7 +116,8 @@ def _engines(name: str, item: Mapping[str, Any], _undecided: Undecided) -> Itera
 
 def _agreement(name: str, item: Mapping[str, Any], _undecided: Undecided) -> Iterator[Case]:
     gap, allowed = item["gap"], item["allowed"]
-    told = {True: f"gap {gap}, {allowed} is allowed", None: "fewer than two engines answered"}
+    agreed = "they agree that the value is undefined" if gap is None else f"gap {gap}, {allowed} is allowed"
+    told = {True: agreed, None: "fewer than two engines answered"}
     disagree = f"the engines disagree by {gap}, where {allowed} is allowed"
     outcomes: dict[bool | None, _Outcome] = {True: "passed", False: "failure", None: "skipped"}
     yield Case(

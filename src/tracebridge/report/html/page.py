@@ -38,7 +38,7 @@ from tracebridge.report.html.sensitivity_tables import MOST_RANKED, rankings
 from tracebridge.report.html.state_diagram import state_diagram
 from tracebridge.report.html.state_tables import edge_table, state_table
 from tracebridge.report.html.transition_matrix import MOST_ROWS, shade_words, transition_matrix
-from tracebridge.report.html.verdict_table import recorded_properties, verdict_counts, verdict_table
+from tracebridge.report.html.verdict_table import recorded_properties, told_reasons, verdict_counts, verdict_table
 from tracebridge.report.markdown import printable
 from tracebridge.report.repeated_trials import repeated_trials_markdown
 from tracebridge.report.soundness import unsoundness
@@ -159,6 +159,7 @@ def _context(evidence: Evidence, audit: Mapping[str, Any] | None) -> dict[str, A
         "n_single": sum(each.found["agree"] is None for each in properties),
         "requirements": sum(each.requirement is not None for each in properties),
         "verdicts": verdict_table(properties),
+        "reasons": told_reasons(properties),
         "engines": results["tool"]["engines"],
         "facts_of_corpus": list(corpus_facts(results)),
         "outcomes": outcome_words(results["corpus"]["outcomes"]),

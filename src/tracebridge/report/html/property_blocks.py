@@ -59,6 +59,8 @@ def _facts(recorded: RecordedProperty) -> Iterator[tuple[str, str]]:
     yield from ((note.key, note.value) for note in recorded.resolved.annotations)
     if found["agree"] is None:
         yield "engines", "fewer than two engines answered: nothing was cross-checked"
+    elif found["agree"] and found["gap"] is None:
+        yield "engines", "agree that the value is undefined"
     else:
         said = "agree" if found["agree"] else "DISAGREE"
         yield "engines", f"{said}; gap {recorded.gap}, allowed {number_text(found['allowed'], 2)}"

@@ -36,7 +36,9 @@ def enclosure_of(document: Mapping[str, Any]) -> Enclosure:
 
 
 def bounds_text(document: Mapping[str, Any]) -> str:
-    """The numerical bounds of a number, with every digit."""
+    """The numerical bounds of a number, with every digit; of an undefined one there are none."""
+    if isnan(number_from_json(document["value"])):
+        return NOTHING
     lower, upper = (number_from_json(document[name]) for name in ("lower", "upper"))
     return "exact" if lower == upper else f"[{format_number(lower, 17)}, {format_number(upper, 17)}]"
 

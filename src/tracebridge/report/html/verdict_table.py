@@ -30,6 +30,9 @@ _TONES: Mapping[str, Tone] = {
 
 _NOT_ANSWERED = ("unsupported", "error")
 
+#: So many different reasons are told below the table; the blocks of the properties have all.
+_MOST_REASONS = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedProperty:
@@ -197,3 +200,12 @@ def verdict_counts(properties: Sequence[RecordedProperty]) -> list[tuple[str, in
     """How many properties have each verdict, in the order in which they are met first."""
     words = [each.verdict for each in properties]
     return [(word, words.count(word), _TONES.get(word, "open")) for word in dict.fromkeys(words)]
+
+
+def told_reasons(properties: Sequence[RecordedProperty]) -> list[str]:
+    """Why verdicts are not simply those of the engines; what is said of several properties is said once."""
+    names: dict[str, list[str]] = {}
+    for each in properties:
+        if each.found["reason"]:
+            names.setdefault(each.found["reason"], []).append(each.name)
+    return [f"{', '.join(found)}: {reason}" for reason, found in list(names.items())[:_MOST_REASONS]]
