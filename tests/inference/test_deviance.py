@@ -115,3 +115,20 @@ def test_information_is_recovered_without_bias():
             deviance(EventCounts.of(contexts, np.zeros(150, int), following, n_contexts=5, n_states=3)).nats[0]
         )
     assert abs(np.mean(found) - truth) < 4 * np.std(found) / 300**0.5 + 0.01
+
+
+@pytest.mark.parametrize("permuted", [True, False])
+def test_corpora_side_by_side_have_the_values_of_each_alone(permuted):
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        g, contexts, m, n = rng.integers(1, [5, 8, 5, 60])
+        cells_of_one = int(contexts * m * (m + 2))
+        events = [rng.integers(m * (m + 2), size=n)] * g if permuted else rng.integers(m * (m + 2), size=(g, n))
+        keys = [rng.integers(contexts, size=n) * m * (m + 2) + drawn for drawn in events]
+        sizes = {"n_contexts": int(contexts), "n_states": int(m)}
+        side_by_side = np.concatenate([k * cells_of_one + key for k, key in enumerate(keys)])
+        together = deviance(EventCounts.of_keys(side_by_side, n_corpora=int(g), **sizes))
+        for k, key in enumerate(keys):
+            alone = deviance(EventCounts.of_keys(key, n_corpora=1, **sizes))
+            for part in ("g2", "mean", "variance", "n_by_state"):
+                np.testing.assert_allclose(getattr(together, part)[k], getattr(alone, part)[0], rtol=1e-10, atol=1e-10)

@@ -76,10 +76,12 @@ class Cell(NamedTuple):
     """Cells of the tables of all states: every context that a state was in, with all that ever followed the state.
 
     Attributes:
+        place: which of the asked pairs of a context and a state it belongs to.
         row: corpus * m + state. context, following: codes.
         total, in_context, nexts: events of the state, in this context, with this next.
     """
 
+    place: NDArray[np.int64]
     row: NDArray[np.int64]
     context: NDArray[np.int64]
     following: NDArray[np.int64]
@@ -109,12 +111,14 @@ def deviance(table: EventCounts) -> Deviance:
         + _add(margins.next_rows, xlogy(margins.nexts, margins.nexts), size)
         - xlogy(margins.totals, margins.totals)
     )
-    mean, variance = np.zeros(size), np.zeros(size)
-    variances = _poisson_deviance_variances()
-    for cell in margins.cells():
-        mean += _add(cell.row, mean_xlogx(cell.total, cell.in_context, cell.nexts), size)
-        place = np.clip((np.log(cell.expected) - _LOWEST) / _SPACING, 0, _GRID - 1)
-        variance += _add(cell.row, cell.freedom * variances[place.astype(np.int64)], size)
+    distinct, alike = margins.distinct_contexts()
+    means, variances = np.zeros(len(distinct)), np.zeros(len(distinct))
+    tabulated = _poisson_deviance_variances()
+    for cell in margins.cells(distinct):
+        means += _add(cell.place, mean_xlogx(cell.total, cell.in_context, cell.nexts), len(distinct))
+        entry = np.clip((np.log(cell.expected) - _LOWEST) / _SPACING, 0, _GRID - 1)
+        variances += _add(cell.place, cell.freedom * tabulated[entry.astype(np.int64)], len(distinct))
+    mean, variance = (_add(margins.context_rows, part[alike], size) for part in (means, variances))
     return Deviance(
         g2=np.maximum(2 * (inside - margin), 0.0).reshape(g, m),
         mean=np.maximum(2 * (mean - margin), 0.0).reshape(g, m),
@@ -126,7 +130,8 @@ def deviance(table: EventCounts) -> Deviance:
 def cells(table: EventCounts) -> Iterator[tuple[Cell, NDArray[np.int64]]]:
     """All cells, some at a time, each with its count, which may be zero."""
     m = table.n_states
-    for cell in _Margins(table).cells():
+    margins = _Margins(table)
+    for cell in margins.cells(np.arange(len(margins.in_context))):
         corpora, states = cell.row // m, cell.row % m
         keys = ((corpora * table.n_contexts + cell.context) * m + states) * (m + 2) + cell.following
         place = np.minimum(np.searchsorted(table.keys, keys), len(table.keys) - 1)
@@ -139,6 +144,7 @@ class _Margins:
     def __init__(self, table: EventCounts) -> None:
         m = table.n_states
         pooled = table.pooled()
+        self._g, self._m = table.n_corpora, m
         self.events = table.counts.astype(np.float64)
         self.event_rows = table.corpora * m + table.states
         within = table.keys // (m + 2)  # ascending: (corpus, context, state)
@@ -155,20 +161,43 @@ class _Margins:
         self._n_nexts = np.bincount(self.next_rows, minlength=size)
         self._first_next = np.cumsum(self._n_nexts) - self._n_nexts
 
-    def cells(self) -> Iterator[Cell]:
-        width = self._n_nexts[self.context_rows]  # cells of each (context, state)
+    def distinct_contexts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs (context, state) that differ in their margins, and for every pair which of them it is like.
+
+        Margins of permuted corpora are the same in all of them; contexts with as many events of a state are alike.
+        """
+        profile = self.context_rows % self._m if self._are_shared() else self.context_rows
+        order = np.lexsort((self.in_context, profile))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(profile[order]) != 0) | (np.diff(self.in_context[order]) != 0)
+        alike = np.empty(len(order), dtype=np.int64)
+        alike[order] = np.cumsum(new) - 1
+        return order[new], alike
+
+    def _are_shared(self) -> bool:
+        """Whether every corpus has the same events by state and next."""
+        if len(self.nexts) % max(self._g, 1):
+            return False
+        columns = (self.next_rows % self._m, self.following, self.nexts)
+        return all((column == column[0]).all() for column in (each.reshape(self._g, -1) for each in columns))
+
+    def cells(self, pairs: NDArray[np.int64]) -> Iterator[Cell]:
+        """Those of some pairs (context, state), some at a time."""
+        width = self._n_nexts[self.context_rows[pairs]]  # cells of each
         above = np.cumsum(width)
         begin = 0
         while begin < len(width):
             end = max(begin + 1, int(np.searchsorted(above, above[begin] - width[begin] + _SLICE, side="right")))
             part = np.arange(begin, end)
-            source = np.repeat(part, width[part])
-            position = np.arange(len(source)) - np.repeat(
+            place = np.repeat(part, width[part])
+            position = np.arange(len(place)) - np.repeat(
                 above[part] - width[part] - (above[begin] - width[begin]), width[part]
             )
+            source = pairs[place]
             row = self.context_rows[source]
             column = self._first_next[row] + position
             yield Cell(
+                place=place,
                 row=row,
                 context=self.contexts[source],
                 following=self.following[column],

@@ -27,8 +27,9 @@ _BLOCK_EVENTS = 2_000_000
 _EVENTS_AT_ONCE = 100_000
 #: No drawn run goes on beyond this many times the longest real one, or this many steps.
 _LONGEST_TIMES, _LONGEST_STEPS = 20, 1_000
-#: Runs are drawn as numbers of runs while there are so many in a situation, of corpora with at most so many cells.
-_MANY_RUNS, _MOST_CELLS = 8, 4_000_000
+#: Runs are drawn as numbers of runs where there are so many for each passage of three states that was seen, while there
+#: are so many in a situation, of corpora with at most so many cells.
+_RUNS_OF_PASSAGE, _RUNS_OF_SITUATION, _MOST_CELLS = 2, 8, 4_000_000
 
 
 class Simulation:
@@ -55,9 +56,8 @@ class Simulation:
         self._n_runs = [int(corpus.starts.sum() + corpus.ends[0, [SUCCESS, FAILURE], 0].sum()) for corpus in corpora]
         self._events_of_run = max(int(pooled.clock.totals[0]) / max(sum(self._n_runs), 1), 1.0)
         self._cells = (self._m + 1) * self._m * (self._m + 2)
-        self.draws_groups = (
-            min(self._n_runs) >= _MANY_RUNS * len(pooled.previous.keys) and 0 < self._cells <= _MOST_CELLS
-        )
+        many = min(self._n_runs) >= _RUNS_OF_PASSAGE * len(pooled.previous.keys)
+        self.draws_groups = many and 0 < self._cells <= _MOST_CELLS
         self.n_stopped = 0
 
     def replicates(self, number: int, seed: np.random.SeedSequence) -> Iterator[tuple[PathTables, ...]]:
@@ -77,7 +77,7 @@ class Simulation:
         """``g`` corpora of so many runs, as numbers of runs until few are left of them."""
         start, rows = self._chain.start[0], self._chain.dense_rows()[0]
         groups = GroupedRuns(start, rows, n_corpora=g, n_runs=n_runs, rng=rng)
-        while groups.n_going >= _MANY_RUNS * max(groups.n_occupied, 1):
+        while groups.n_going >= _RUNS_OF_SITUATION * max(groups.n_occupied, 1):
             length = groups.time + 1
             cut = groups.step(self._hazard_at(length))
             if length >= self._max_steps:
