@@ -51,10 +51,12 @@ def test_from_the_counts_all_is_found_again_and_the_rest_is_accounted_for(folder
     assert found.equal + found.unknown == values
     for part in ("certificate", "observed"):
         assert any(each.path.startswith(f"results.{part}") for each in found.not_recomputed)
-    given = {each.path for each in found.not_recomputed if each.reason == recomputation.GIVEN}
-    assert given == {"tool", "command", "inputs", "properties", "chain.abstraction", "chain.counts"}
-    reasons = {each.reason for each in found.not_recomputed}
-    assert reasons == {recomputation.GIVEN, recomputation.NEEDS_TRACES, "it is compared with the file itself"}
+    given = {each.path: each.reason for each in found.not_recomputed if each.reason in recomputation.GIVEN.values()}
+    assert {*given} == {"tool", "command", "inputs", "properties", "chain.abstraction", "chain.counts"}
+    assert all(reason == recomputation.GIVEN[path.partition(".")[0]] for path, reason in given.items())
+    others = {each.reason for each in found.not_recomputed} - {*given.values()}
+    assert others == {recomputation.NEEDS_TRACES, "hashes, compared with the files themselves"}
+    assert found.notes == ()
 
 
 def test_from_the_traces_every_number_is_found_again(folder, evidence):
@@ -333,6 +335,19 @@ def test_changed_files_and_links_are_found_and_missing_ones_are_said(copied):
     found = replay(copied / "evidence.json")
     assert {each.path: each.kind for each in found.differences} == {"model.prism": "file", "summary.md": "file"}
     assert "files['chain.json']" in {each.path for each in found.not_recomputed}
+
+
+def test_a_report_that_is_gone_and_files_that_are_not_of_the_record_are_told(copied):
+    (copied / "report.html").unlink()
+    (copied / "verdict\u202e.txt").write_text("all satisfied")
+    (copied / "notes").mkdir()
+    found = replay(copied / "evidence.json")
+    assert found.ok
+    assert found.notes == (
+        "there is no report.html beside it; `tracebridge report` makes it from the evidence",
+        "beside it, but not of the record, so that nothing vouches for them: notes, verdict\\u{202e}.txt",
+    )
+    assert found.to_dict()["notes"] == list(found.notes)
 
 
 def test_a_report_that_was_edited_is_found(copied):

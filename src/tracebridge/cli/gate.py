@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from tracebridge.cli.console import emit, print_table, progress_line, say, write
+from tracebridge.cli.console import clean, emit, print_table, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.options import common, parse_pairs
 from tracebridge.errors import UsageError
@@ -14,6 +15,8 @@ from tracebridge.errors import UsageError
 if TYPE_CHECKING:
     from tracebridge.report.direction import Worse
     from tracebridge.report.gate import GateReport
+
+_COLUMNS, _MOST_LINES = 110, 3  # of what is said of a check
 
 _STYLES = {
     "regression": "red",
@@ -134,9 +137,23 @@ def _show(report: GateReport) -> None:
         print_table(COLUMNS, rows(judged), styles=_STYLES)
     if others:
         print_table(["check", "status"], [[check.name, check.status] for check in others], styles=_STYLES)
+    names: dict[str, list[str]] = {}
     for check in report.checks:
         if check.message:
-            say(f"{check.name}: {check.status}: {check.message}")
-    for note in report.notes:
-        say(f"note: {note}")
+            names.setdefault(f"{check.status}: {check.message}", []).append(check.name)
+    cut = [_say_wrapped(f"{', '.join(of)}: {message}") for message, of in names.items()]
+    cut += [_say_wrapped(f"note: {note}") for note in report.notes]
+    if any(cut):
+        say("... is what was cut; --json and --junit have all of it")
     write(report.sentence)
+
+
+def _say_wrapped(text: str) -> bool:
+    """In a few lines; whether that cut it."""
+    lines = wrap(clean(text), _COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+    cut = len(lines) > _MOST_LINES
+    if cut:
+        lines = [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1]} ..."]
+    for line in lines:
+        say(line)
+    return cut

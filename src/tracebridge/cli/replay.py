@@ -94,6 +94,8 @@ def _show(found: Replay) -> None:
         write(f"{counted(found.allowed, 'value')} differ by no more than other versions may")
     for name, (recorded, here) in found.versions.items():
         say(f"note: {name} {recorded} computed the record, {here} is here")
+    for note in found.notes:
+        say(f"note: {note}")
     if found.differences:
         write("")
         write("what differs:")
@@ -131,7 +133,7 @@ def _shown(value: Any) -> str:
 
 
 def _gaps(found: Replay) -> Iterator[str]:
-    """By reason: how many values, and in which parts of the document."""
+    """Which parts of the document, with how many values each, and why not."""
     by_reason: dict[str, dict[str, int]] = {}
     for each in found.not_recomputed:
         part = ".".join(each.path.split("[")[0].split(".")[:2]) or "the document"
@@ -139,4 +141,4 @@ def _gaps(found: Replay) -> Iterator[str]:
         parts[part] = parts.get(part, 0) + each.values
     for reason, parts in by_reason.items():
         listed = ", ".join(f"{part} ({values:,})" for part, values in parts.items())
-        yield f"{reason}: {listed}"
+        yield f"{listed}: {reason}"

@@ -12,6 +12,7 @@ from tracebridge.report.chain_files import text_hashes
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import RENDERED, digest_of
 from tracebridge.report.evidence_reading import hash_beside
+from tracebridge.report.markdown import printable
 from tracebridge.report.replay.account import (
     ABSOLUTE_ROUNDING,
     RELATIVE_ROUNDING,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tracebridge.report.run_findings import RunFindings
 
 _MOST_CHARACTERS = 200
+_MOST_OTHERS = 10
 _MOST_REFUSALS, _MOST_CHARACTERS_OF_A_REFUSAL = 20, 2_000
 
 
@@ -58,6 +60,7 @@ class Replay:
         equal, rounded, allowed: values that were computed again and are equal, differ by rounding, or by no more than
             the Monte-Carlo error or the bounds of an engine allow other versions. largest: of those by rounding.
         versions: what is here in another version than recorded: name to both.
+        notes: what else a reader of the folder should know, one sentence each.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Replay:
     allowed: int
     largest: float
     versions: Mapping[str, tuple[str, str]]
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -131,6 +135,7 @@ class Replay:
             "files_as_recorded": self.files,
             "other_versions": {name: {"recorded": old, "here": new} for name, (old, new) in self.versions.items()},
             "not_recomputed": [each.to_dict() for each in self.not_recomputed],
+            "notes": list(self.notes),
         }
 
 
@@ -192,6 +197,7 @@ def replay_evidence(
         allowed=account.allowed,
         largest=account.largest,
         versions=_versions(evidence),
+        notes=() if folder is None else tuple(_folder_notes(evidence, folder, name)),
     )
 
 
@@ -261,6 +267,22 @@ def _of_report(evidence: Evidence, folder: Path) -> Iterator[Difference]:
     if found != text_hashes({RENDERED: render_html(evidence)})[RENDERED]:
         message = "the page beside it is not the one that this evidence gives; `tracebridge report` makes it again"
         yield Difference(path=RENDERED, kind="file", message=message)
+
+
+def _folder_notes(evidence: Evidence, folder: Path, name: str) -> Iterator[str]:
+    """A report that is not there, and what lies there that the record does not know."""
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return
+    if RENDERED not in names:
+        yield f"there is no {RENDERED} beside it; `tracebridge report` makes it from the evidence"
+    known = {name, RENDERED, *evidence.document["files"], *(each["name"] for each in evidence.document["inputs"])}
+    others = [each for each in names if each not in known]
+    if others:
+        more = f" and {len(others) - _MOST_OTHERS:,} more" if len(others) > _MOST_OTHERS else ""
+        listed = ", ".join(printable(each[:_MOST_CHARACTERS]) for each in others[:_MOST_OTHERS])
+        yield f"beside it, but not of the record, so that nothing vouches for them: {listed}{more}"
 
 
 def _versions(evidence: Evidence) -> dict[str, tuple[str, str]]:

@@ -22,10 +22,16 @@ from tracebridge.report.summary import summary_markdown
 from tracebridge.report.tool import MISSING, engine_version
 
 #: Why something cannot be found in counts.
-NEEDS_TRACES = "it takes the runs themselves: give them with --traces"
+NEEDS_TRACES = "what only the runs can tell: give them with --traces"
 
-#: Why something is not to be found again.
-GIVEN = "taken at its word, for all the rest is computed from it; --traces tells whether the inputs and counts are true"
+#: Why what nothing else in the document tells is not computed again, by part.
+GIVEN = {
+    "tool": "the versions that computed the record, which no replay can confirm",
+    "command": "the options, with which the rest was computed again; those that the results contradict are told",
+    "inputs": "which files were read; --traces compares the traces with their hashes",
+    "properties": "the questions that the rest answers",
+    "chain": "the counts that the rest was computed from; --traces counts the runs again",
+}
 
 #: What in the document of a fit is counted, and not computed from something else there.
 _COUNTED = frozenset({"abstraction", "counts", "declared", "paths", "vocabulary", "weighted"})
@@ -119,7 +125,9 @@ def recomputed_document(
         files={},
     )
     del document["digest"]
-    given = {name: Unknown(reason=GIVEN) for name in ("tool", "command", "inputs", "properties")}
+    given = {name: Unknown(reason=GIVEN[name]) for name in ("tool", "command", "inputs", "properties")}
+    if runs is not None:
+        given["inputs"] = Unknown(reason="which files were read; the traces have the recorded hashes")
     files = _known_files(evidence.document["files"], text_hashes(texts))
     chain = document["chain"] if runs is not None else _without_what_was_given(document["chain"], fit)
     return {**document, **given, "chain": chain, "results": found, "files": files}
@@ -127,7 +135,7 @@ def recomputed_document(
 
 def _without_what_was_given(chain: Mapping[str, Any], fit: ChainFit | ExpandedFit) -> dict[str, Any]:
     """The document of a fit, where that is unknown which the rest was computed from."""
-    known = {key: Unknown(reason=GIVEN) if key in _COUNTED else value for key, value in chain.items()}
+    known = {key: Unknown(reason=GIVEN["chain"]) if key in _COUNTED else value for key, value in chain.items()}
     if isinstance(fit, ExpandedFit):
         known["base"] = _without_what_was_given(chain["base"], fit.base)
         if fit.paths is None or _is_searched_for(fit):
@@ -191,7 +199,7 @@ def _corpus(recorded: Mapping[str, Any], fit: ChainFit | ExpandedFit) -> dict[st
 
 def _known_files(recorded: Mapping[str, str], found: Mapping[str, str]) -> dict[str, Any]:
     """The hashes of the files that follow from the counts; of the others it is seen whether the files have them."""
-    reason = "it is compared with the file itself"
+    reason = "hashes, compared with the files themselves"
     return {**{name: Unknown(reason=reason) for name in recorded if name not in found}, **found}
 
 
