@@ -65,6 +65,9 @@ def test_the_identical_chain_comes_back(
     assert json.dumps(chain_to_dict(again)) == json.dumps(chain_to_dict(source))
     manifest = json.loads((tmp_path / "out" / "export.json").read_text())
     assert all((tmp_path / "out" / name).is_file() for name in manifest["files"])
+    assert run(["export", "source.json", "--to", target, "-o", "elsewhere"]) == 0
+    for name in ("export.json", *manifest["files"]):
+        assert (tmp_path / "elsewhere" / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("target", FILES)

@@ -110,10 +110,10 @@ def export(
 def _finish(written: list[Path], folder: OutputFolder, *, as_json: bool) -> None:
     """The manifest, which makes the folder ours, and what was written."""
     files = [path.relative_to(folder.path).as_posix() for path in written]
-    manifest = {"kind": "tracebridge-export", "schema_version": 1, "folder": str(folder.path), "files": files}
+    manifest = {"kind": "tracebridge-export", "schema_version": 1, "files": files}
     folder.write_json("export.json", manifest)
     if as_json:
-        emit(manifest)
+        emit({**manifest, "folder": str(folder.path)})
     else:
         shown = ", ".join(str(path) for path in written) if len(written) <= _SHOWN else f"{len(written)} files"
         say(f"wrote {shown} to {folder.path}" if len(written) > _SHOWN else f"wrote {shown}")
