@@ -240,3 +240,31 @@ def test_findings_come_in_the_order_of_the_text_and_as_json() -> None:
             "end_column": 15,
         },
     ]
+
+
+def test_what_nobody_sees_is_named_wherever_it_stands():
+    """Trojan source: what an editor shows is not what is checked."""
+    text = """\
+// checked \u202e\u2066
+const int d = 2;
+label "ends\u200b" = "success";
+//@ requirement REQ\u2069
+"a": P>=0.5 [ F<=d "ends\u200b" ]; // \u2067
+"plain": P=? [ F "ends\u200b" ]; // \u00e9\u4e00 is seen
+// \ufeff
+"""
+    found = [each for each in lint(parse_properties(text)) if "nobody sees" in each.message]
+    assert [
+        (each.span.line if each.span else 0, each.property, each.message.partition(" holds")[0]) for each in found
+    ] == [
+        (0, None, "the comment at the end"),
+        (2, None, "the comment at the constant d"),
+        (3, None, "the definition of a label"),
+        (4, "a", "the annotation"),
+        (5, "a", "the property"),
+        (5, "a", "the comment at the property"),
+        (6, "plain", "the property"),
+    ]
+    assert {each.severity for each in found} == {"warning"}
+    assert "U+202E (right-to-left override), U+2066 (left-to-right isolate)" in found[1].message
+    assert all(str(each).isprintable() for each in found)

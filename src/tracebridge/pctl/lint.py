@@ -25,6 +25,7 @@ from tracebridge.pctl.ast import (
 from tracebridge.pctl.constants import constant_values
 from tracebridge.pctl.finding import Finding, Severity, entries, error_at, name_of, nodes
 from tracebridge.pctl.lint_bounds import bound_findings, quantile_findings
+from tracebridge.pctl.lint_hidden import hidden_findings
 from tracebridge.pctl.portability import portability
 from tracebridge.pctl.printer import Target, format_formula, quote
 from tracebridge.pctl.references import expand_labels, free_identifiers, reward_bounds
@@ -63,6 +64,7 @@ def lint(
         *quantile_findings(file, names),
         *_choices(file, model_known=labels is not None),
         *_annotations(file),
+        *hidden_findings(file),
         *_portability(file, targets),
     ]
     return sorted(found, key=lambda finding: (finding.span.line, finding.span.column) if finding.span else (0, 0))
