@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -41,7 +40,7 @@ from tracebridge.report.evidence_document import (
 )
 from tracebridge.report.evidence_reading import read_evidence
 from tracebridge.report.judging import ask_engines, judge_chain
-from tracebridge.report.replay import Difference, Replay, Runs, replay_evidence
+from tracebridge.report.replay import Difference, Replay, Runs, inconsistencies, replay_evidence
 from tracebridge.report.run_findings import Effort, find_in_runs
 from tracebridge.report.tool import engine_version, tool_document
 from tracebridge.resources import packaged
@@ -373,8 +372,13 @@ def replay(
     if traces is not None:
         found = _other_inputs(evidence, traces, outcomes, endings)
         if not found:
-            with suppress(ModelError):  # counts of which no fit can be made are told of below
+            try:
                 runs = _runs_again(evidence, traces, outcomes, endings, progress=progress)
+            except ModelError:  # counts of which no fit can be made are told of below
+                pass
+            except UsageError:
+                if not any(each.path.startswith("command.options") for each in inconsistencies(evidence)):
+                    raise  # and else so is the option that is wrong
     elif outcomes or endings:
         raise UsageError("outcomes and endings are about traces: give these too")
     return replay_evidence(

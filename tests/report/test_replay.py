@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from tests.small_evidence import assess_small, edited, leaves
 
-from tracebridge.errors import ModelError, UsageError
+from tracebridge.errors import InputError, ModelError, PropertyError, UsageError
 from tracebridge.pipeline import replay
 from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_document import digest_of
@@ -207,6 +207,7 @@ EDITS = [
         (["readings", 0, "text"], "it works", "readings[0].text"),
         (["tool", "engines", "closed form"], "9.9", "results.tool.engines"),
         (["inputs", 0, "sha256"], "0" * 64, "inputs: files that were read"),
+        (["inputs", 1, "bytes"], 1, "inputs: properties"),
         (["files", "chain.json"], "0" * 64, "files['chain.json']"),
     ],
     [
@@ -217,6 +218,7 @@ EDITS = [
     ],
     [(["chain", "prior"], "laplace", "results.fit.prior")],
     [(ENDED_IN_SUCCESS, 1, "chain")],
+    [(["chain", "abstraction", "classifier"], "no map", "chain")],
     [(["results", "certificate", "p"], 0.001, "results.certificate")],
     [(["properties", "source"], 'P=? [ F "success" ];', "inputs: properties")],
 ]
@@ -290,6 +292,55 @@ def test_so_are_those_of_other_fits(tmp_path, options, edits):
     for name, value in edits:
         changed = edited(found, ["command", "options", name], value)
         assert f"command.options.{name}" in {each.path for each in inconsistencies(changed)}, (name, value)
+
+
+#: What may be changed, and sealed again, without that being found even with the traces; all else is found.
+UNFOUND = [
+    (["tool", "python"], "9.9"),
+    (["tool", "platform"], "elsewhere"),
+    (["tool", "packages", "networkx"], "9.9"),
+    (["command", "options", "mapping"], {"step": "action"}),
+    (["command", "options", "time_limit"], 7.5),
+    (["command", "options", "skip_bad"], True),
+    (["command", "options", "futures"], 3),  # where nothing was undecided, so that none was drawn
+    (["inputs", 1, "name"], "other.props"),
+]
+
+
+def is_unfound(place):
+    return any(place[: len(other) - 1] == other[:-1] and place[-1] == other[-1] for other, _ in UNFOUND) or (
+        place[:2] == ["tool", "packages"] or place[-1] == "resamples"  # so few may draw the same by chance
+    )
+
+
+def test_what_may_be_changed_without_being_found_is_this_and_no_more(folder, copied):
+    path, traces = copied / "evidence.json", [folder / "runs.jsonl"]
+    (copied / "report.html").unlink()  # it shows these: a page that was not made of them is found
+    evidence = Evidence(document=json.loads(path.read_text()))
+    changed = evidence
+    for place, value in UNFOUND:
+        changed = edited(changed, place, value)
+    path.write_text(json.dumps(changed.document))
+    found = replay(path, traces)
+    assert found.ok, found.differences
+    assert {*found.versions} == {"Python", "platform", "networkx"}  # which is told
+    rng = random.Random(22)
+    places = [(place, value) for place, value in leaves(dict(evidence.document)) if not is_unfound(place)]
+    for place, value in rng.sample(places, 30):
+        path.write_text(json.dumps(edited(evidence, place, worse(value, rng)).document))
+        try:
+            assert not replay(path, traces).ok, place
+        except (InputError, ModelError, PropertyError):  # it can no longer be read as evidence
+            continue
+
+
+@pytest.mark.parametrize(("name", "value"), [("policy", "drop it"), ("prior", "something"), ("model", "order9x")])
+def test_options_that_are_none_are_found_with_the_traces_too(folder, evidence, copied, name, value):
+    path = copied / "evidence.json"
+    path.write_text(json.dumps(edited(evidence, ["command", "options", name], value).document))
+    found = replay(path, [folder / "runs.jsonl"])
+    assert found.exit_code == 6
+    assert f"command.options.{name}" in {each.path for each in found.differences}
 
 
 def test_a_changed_number_is_told_with_what_it_should_be_and_how_far_it_is_off(evidence):

@@ -55,6 +55,12 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
     source = document["properties"]["source"]
     given = [each for each in document["inputs"] if each["role"] == "properties"]
     yield "inputs: properties", [each["sha256"] for each in given], [_sha256(source)]
+    size = len(source.encode())
+    yield (
+        "inputs: properties",
+        [each.get("bytes", size) for each in given],
+        [size],
+    )  # earlier versions did not record it
     read = [each for each in document["inputs"] if each["role"] not in BESIDE_CORPUS]
     yield "inputs: files that were read", read, corpus_inputs(results["corpus"])
     yield from _of_corpus(results["corpus"])

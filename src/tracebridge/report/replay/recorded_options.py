@@ -52,7 +52,8 @@ def _of_states(evidence: Evidence) -> Iterator[Option]:
     yield "k_max", default if k_max is None else k_max, abstraction.get("k_max")
     for name in ("min_count", "top"):
         yield name, options[name], abstraction.get(name)
-    classifier = abstraction.get("classifier") or {}
+    found = abstraction.get("classifier")
+    classifier: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
     states, texts = options["states"], options["text_features"]
     if not isinstance(states, Mapping):  # functions of Python's leave no map behind
         yield "states", _given(states), _given(classifier.get("kind") == "rules" or None)
