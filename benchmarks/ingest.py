@@ -1,12 +1,15 @@
 """Reading traces of every format against msgspec decoding the same bytes into untyped objects.
 
-python benchmarks/ingest.py [--steps 100000] [--only jsonl,inspect] [--repeat 3]
+python benchmarks/ingest.py [--steps 100000] [--only jsonl,inspect] [--repeat 3] [--sizes 100000,1000000,10000000]
 python benchmarks/ingest.py --memory [--sizes 100000,1000000,10000000]
 
 The script makes its own corpora: runs of about twenty steps with texts, errors and three outcomes. A ratio of 2 means
 twice the CPU time that the yardstick takes: msgspec for JSON, splitting by csv.reader for CSV, batches as lists by
 pyarrow for Parquet. Of formats with one run a file there are fewer steps, and opening the files counts too. With
 ``--memory`` each size is read in a process of its own, which says how much memory it took at most.
+
+Then a native corpus of each size is fitted by one process, by two, by a local Dask cluster and from a manifest, with
+the peak of memory (`scale.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from typing import Any
 import msgspec
 
 from make_corpus import runs
+from scale import MIB, compare_ways, own_peak
 from tracebridge.traces import Outcome, Step, Trace, open_traces, write_traces
 
 Run = dict[str, Any]
@@ -400,7 +403,7 @@ def memory(names: list[str], sizes: list[int]) -> None:
                 ended = subprocess.run(
                     [sys.executable, __file__, "--read", str(path)], capture_output=True, text=True, check=True
                 )
-                peaks.append(f"{int(ended.stdout) / 2**20:10.0f} MiB peak")
+                peaks.append(f"{float(ended.stdout):10.0f} MiB peak")
         print(f"{name:30} " + " ".join(f"{peak:>20}" for peak in peaks), flush=True)
 
 
@@ -411,11 +414,12 @@ def main() -> None:
     parser.add_argument("--only", help="formats whose names start so, separated by commas")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--sizes", default="100000,1000000")
+    parser.add_argument("--folder", type=Path, help="where the native corpora are written")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read is not None:
         n_steps_of(options.read)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+        print(own_peak() / MIB)
         return
     starts = tuple((options.only or "").split(","))
     names = [name for name in FORMATS if name.startswith(starts)]
@@ -426,6 +430,8 @@ def main() -> None:
         )
     else:
         compare(names, options.steps, options.repeat)
+        print()
+        compare_ways([int(n) for n in options.sizes.split(",")], folder=options.folder)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, TraceError
 from tracebridge.traces.files import MAX_LINE_BYTES
-from tracebridge.traces.readers.records import json_records
+from tracebridge.traces.readers.records import array_records
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def record_lines(file: InputFile) -> Iterator[tuple[Location, bytes]]:
         TraceError: the array does not decode or has more than 2 GiB, a line has more than 64 MiB.
     """
     if shape(file.head).kind == "array":
-        for record in json_records(file.document(), file.label):
+        for record in array_records(file):
             yield Location(path=file.label, record=f"[{record.number}]"), bytes(record.data)
         return
     for number, line in enumerate(file.lines(MAX_LINE_BYTES), 1):

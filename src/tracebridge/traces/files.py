@@ -131,15 +131,15 @@ class InputFile:
         while (rest := self._stream.readline(HEAD_BYTES)) and not rest.endswith(b"\n"):
             pass
 
-    def document(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """All of the file at once.
+    def document(self, limit: int = MAX_DOCUMENT_BYTES, *, read: bytes = b"") -> bytes:
+        """All of the file at once; ``read`` is what was read of it before.
 
         Raises:
             TraceError: there are more than ``limit`` bytes.
         """
         # by pieces: asked for the limit at once, the stream would set aside that much memory for a file of any size
-        pieces: list[bytes] = []
-        size = 0
+        pieces = [read]
+        size = len(read)
         while size <= limit and (piece := self._stream.read(min(limit + 1 - size, _PIECE_BYTES))):
             pieces.append(piece)
             size += len(piece)

@@ -44,7 +44,7 @@ def open_traces(
     skip_bad: bool = False,
     max_problems: int = 100,
 ) -> TraceStream:
-    """Read traces one at a time, in bounded memory where the format allows it (native JSON Lines does).
+    """Read traces one at a time, in bounded memory where the format allows it (JSON Lines do).
 
     Args:
         paths: files, folders (read recursively, in sorted order), patterns with ``*``, or ``-`` for standard input.

@@ -74,7 +74,7 @@ class Ag2Reader:
         def convert(record: Record) -> Trace:
             return _trace(_decode_run(record.data), record, file.stem)
 
-        yield from convert_records(json_records(file.document(), file.label), convert, file, log)
+        yield from convert_records(json_records(file, log), convert, file, log)
 
 
 class WhoAndWhenReader:

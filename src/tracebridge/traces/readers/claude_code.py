@@ -128,7 +128,7 @@ def _lines(file: InputFile, log: ProblemLog) -> dict[str, _Line]:
     """The lines of the tree by uuid; the first of several counts."""
     lines: dict[str, _Line] = {}
     n_twice = 0
-    for record in json_records(file.document(), file.label):
+    for record in json_records(file, log):
         try:
             decode_strictly(bytes(record.data))
             line = _decode_line(record.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -86,7 +87,7 @@ class MessagesReader:
     trace_id      ``id``, ``run_id`` or ``trace_id``; else ``<file>/<task>/<trial>``
     ============  ===============================================================================
 
-    The file is read whole, up to 2 GiB.
+    JSON Lines are read a line at a time; an array is read whole, up to 2 GiB.
     """
 
     name = "messages"
@@ -104,14 +105,14 @@ class MessagesReader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in file order."""
         bare = is_bare_conversation(file)
-        data = file.document()
-        records = [one_conversation(data, file.label)] if bare else json_records(data, file.label)
+        records = iter([one_conversation(file, log)]) if bare else json_records(file, log)
+        first = list(islice(records, 2))
 
         def convert(record: Record) -> Trace:
             run = _Run(messages=_decode_messages(record.data)) if bare else _decode_run(record.data)
-            return _trace(run, record, file.stem, is_only=len(records) == 1)
+            return _trace(run, record, file.stem, is_only=len(first) == 1)
 
-        yield from convert_records(records, convert, file, log)
+        yield from convert_records(chain(first, records), convert, file, log)
 
 
 def is_bare_conversation(file: InputFile) -> bool:
@@ -120,12 +121,11 @@ def is_bare_conversation(file: InputFile) -> bool:
     return "role" in keys and not keys.isdisjoint({"content", "tool_calls"})
 
 
-def one_conversation(data: bytes, label: str) -> Record:
+def one_conversation(file: InputFile, log: ProblemLog) -> Record:
     """The messages of a bare conversation as one JSON array."""
-    if data.lstrip().startswith(b"["):
-        return Record(data, label, 0)
-    lines = [bytes(record.data) for record in json_records(data, label)]
-    return Record(b"[" + b",".join(lines) + b"]", label, 0)
+    if shape(file.head).kind == "array":
+        return Record(file.document(), file.label, 0)
+    return Record(b"[" + b",".join(bytes(record.data) for record in json_records(file, log)) + b"]", file.label, 0)
 
 
 def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:

@@ -118,9 +118,8 @@ class MiniSweAgentReader:
 
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The run that the file is."""
-        data = file.document()
         bare = is_bare_conversation(file)
-        record = one_conversation(data, file.label) if bare else Record(data, file.label, 0)
+        record = one_conversation(file, log) if bare else Record(file.document(), file.label, 0)
 
         def convert(record: Record) -> Trace:
             run = _Run(messages=_decode_messages(record.data)) if bare else _decode_run(record.data)

@@ -15,7 +15,7 @@ from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, ve
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -116,15 +116,18 @@ class OpenHandsReader:
 
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in file order."""
-        data = file.document()
         events = _is_event_list(file)
-        if events and shape(file.head).kind == "object":
-            lines = [bytes(record.data) for record in json_records(data, file.label)]
+        records: Iterable[Record]
+        if not events:
+            records = json_records(file, log)
+        elif shape(file.head).kind == "array":
+            records = [Record(file.document(), file.label, 0)]
+        else:
+            lines = [bytes(record.data) for record in json_records(file, log)]
             if len(lines) == 1 and "kind" in shape(file.head).keys:
                 hint = "join the files of its events, one event a line: jq -c . events/*.json > run.jsonl"
                 raise file.damaged("this is one event of a run, not the run", hint=hint)
-            data = b"[" + b",".join(lines) + b"]"
-        records = [Record(data, file.label, 0)] if events else json_records(data, file.label)
+            records = [Record(b"[" + b",".join(lines) + b"]", file.label, 0)]
 
         def convert(record: Record) -> Trace:
             if events:

@@ -51,7 +51,8 @@ class OtlpReader:
     trace_id      ``traceId``
     ============  ===============================================================================
 
-    A step has the duration of its span, and its tokens where they are counted. The file is read whole, up to 2 GiB.
+    A step has the duration of its span, and its tokens where they are counted. Spans are kept until the file ends, for
+    a trace may go on anywhere in it.
     """
 
     name = "otlp"
@@ -66,7 +67,7 @@ class OtlpReader:
         """The traces in the order of their first spans."""
         spans: dict[str, dict[str, Span]] = {}
         n_twice = 0
-        for record in json_records(file.document(), file.label):
+        for record in json_records(file, log):
             for span in decode_spans(record, file, log):
                 of_trace = spans.setdefault(span.trace, {})
                 n_twice += span.id in of_trace

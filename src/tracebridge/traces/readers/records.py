@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.files import MAX_LINE_BYTES
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.problems import escaped, shown
 
@@ -44,20 +46,61 @@ class Record(NamedTuple):
     number: int
 
 
-def json_records(data: bytes, label: str) -> list[Record]:
+def json_records(file: InputFile, log: ProblemLog) -> Iterator[Record]:
     """The elements of a JSON array, the lines of JSON Lines, or the one object that the file is.
 
+    Lines are read one at a time, and one of more than 64 MiB goes to the log; an array or an object over several lines
+    is read whole.
+
     Raises:
-        TraceError: the array does not decode as a whole.
+        TraceError: the array does not decode as a whole, or is too large for it.
     """
-    if re.match(rb"\s*\[", data):
-        return number_records(decode_document(_split_array, data, label), label)
+    if re.match(rb"\s*\[", file.head):
+        yield from array_records(file)
+        return
+    lines = ((number, line) for number, line in enumerate(file.lines(MAX_LINE_BYTES), 1) if line.strip())
+    first = next(lines, (1, b""))
+    if not _is_value(first[1]):  # it goes on, or is damaged
+        yield from _records_of(file.document(read=first[1]), first[0], file.label)
+        return
+    second = next(lines, None)
+    if second is None:
+        yield Record(first[1], file.label, 0)
+        return
+    for number, line in chain([first, second], lines):
+        if len(line) > MAX_LINE_BYTES:
+            file.skip_line()
+            message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
+            log.refuse(Problem(location=Location(path=file.label, record=str(number)), message=message))
+        else:
+            yield Record(line.rstrip(b"\r\n"), f"{file.label}:{number}", number)
+
+
+def _is_value(text: bytes) -> bool:
     try:
-        _skip_value(data)
+        _skip_value(text)
     except (msgspec.MsgspecError, RecursionError):
-        lines = enumerate(data.split(b"\n"), 1)
-        return [Record(line, f"{label}:{number}", number) for number, line in lines if line.strip()]
-    return [Record(data, label, 0)]
+        return False
+    return True
+
+
+def _records_of(data: bytes, first_number: int, label: str) -> Iterator[Record]:
+    """The one value that a text is, or its lines."""
+    if _is_value(data):
+        yield Record(data, label, 0)
+        return
+    for number, line in enumerate(data.split(b"\n"), first_number):
+        if line.strip():
+            yield Record(line, f"{label}:{number}", number)
+
+
+def array_records(file: InputFile) -> list[Record]:
+    """The elements of the JSON array that a file is.
+
+    Raises:
+        TraceError: it does not decode, or is too large to be read whole.
+    """
+    return number_records(decode_document(_split_array, file.document(), file.label), file.label)
 
 
 def number_records(parts: Iterable[msgspec.Raw], label: str) -> list[Record]:

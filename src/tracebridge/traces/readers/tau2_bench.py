@@ -26,7 +26,7 @@ from tracebridge.traces.readers.reward import outcome_of_reward
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 REWARD_IS_VERDICT: Mapping[str, bool] = MappingProxyType(
@@ -145,7 +145,8 @@ class Tau2BenchReader:
     ============  ===============================================================================
 
     Full-duplex runs have ``ticks`` and no messages: a step is then a tool call or an unbroken stretch of ticks in which
-    the agent speaks. Files are read whole, up to 2 GiB; runs are decoded one at a time, without what is not listed.
+    the agent speaks. Files are read whole, up to 2 GiB, but JSON Lines a line at a time; runs are decoded one at a
+    time, without what is not listed.
     """
 
     name = "tau2-bench"
@@ -172,15 +173,14 @@ class Tau2BenchReader:
 
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The simulations in file order; those of a folder are read through their own files."""
-        data = file.document()
         keys = shape(file.head).keys
         if shape(file.head).kind == "object" and "info" in keys and "reward_info" not in keys:
-            results = decode_document(_decode_results, data, file.label)
+            results = decode_document(_decode_results, file.document(), file.label)
             info = results.info or _Info()
-            records = number_records(results.simulations or [], file.label)
+            records: Iterable[Record] = number_records(results.simulations or [], file.label)
             _check_index(results, file, log)
         else:
-            records = json_records(data, file.label)
+            records = json_records(file, log)
             info = _info_beside(file, log)
 
         def convert(record: Record) -> Trace:

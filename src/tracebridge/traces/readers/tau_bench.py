@@ -78,7 +78,7 @@ class TauBenchReader:
 
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in file order."""
-        records = json_records(file.document(), file.label)
+        records = list(json_records(file, log))
         has_trials = not _trial_repeats_task(records)
         if not has_trials:
             message = "the field trial repeats task_id in every run: it counts no replicates and is left out"
