@@ -10,7 +10,7 @@ from tracebridge.checking.result import Verdict
 from tracebridge.cli.console import print_table, say, write
 from tracebridge.report.findings import PropertyFinding
 from tracebridge.report.table import listing_lines, property_name, value_text, verdict_columns, verdict_rows
-from tracebridge.report.uncertainty import basis_lines, plan_text
+from tracebridge.report.uncertainty import basis_lines, contrary_opinions, plan_text
 
 _STYLES = {
     "satisfied": "green",
@@ -40,9 +40,11 @@ def print_findings(findings: Sequence[PropertyFinding]) -> None:
 
 
 def finding_remarks(findings: Sequence[PropertyFinding]) -> Iterator[tuple[str, str]]:
-    """The name of a property with what would decide it, or with the unseen transitions that it rests on."""
+    """The name of a property with who else would not decide it, what would, and the unseen transitions it rests on."""
     for position, each in enumerate(findings, start=1):
         name = property_name(each.agreement, position)
+        if each.opinion is not None:
+            yield from ((name, line) for line in contrary_opinions(each.to_dict()))
         if each.plan is not None:
             yield name, plan_text(each.plan)
         for line in basis_lines(each.basis):

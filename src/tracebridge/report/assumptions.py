@@ -77,7 +77,7 @@ def _of_first_order(certificate: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         p = float(worst["p"])
         wide = [each["name"] for each in found if _is_unresolved(each, effects)]
         if certificate["p"] <= level and p <= level:
-            result, reason = "reject", f"{worst['name']}, given the joint test of all statistics"
+            result, reason = "reject", f"{worst['name']} departs by more than chance, and so does the joint test of all"
         elif wide:
             result, reason = "inconclusive", f"these runs are too few to show an effect that matters: {', '.join(wide)}"
         else:

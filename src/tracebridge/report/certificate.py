@@ -23,7 +23,8 @@ _VERDICTS = {
     "inconclusive": "INCONCLUSIVE: nothing contradicts the chain, but a departure could have been missed",
 }
 
-_TESTED = {
+#: What each statistic looks for.
+WHAT_IS_TESTED = {
     "first passage": "when runs succeed or fail",
     "previous state": "memory of the state before",
     "step time": "change with the number of the step",
@@ -104,7 +105,7 @@ def _statistic_rows(certificate: Certificate) -> list[list[str]]:
     return [
         [
             each.name,
-            _TESTED.get(each.name, ""),
+            WHAT_IS_TESTED.get(each.name, ""),
             bare_p(each.p, certificate.replicates),
             departure_text(each),
             _seen_from(each, certificate),

@@ -30,7 +30,7 @@ from tracebridge.report.table import (
     verdict_rows,
     verdict_text,
 )
-from tracebridge.report.uncertainty import basis_lines, opinion_text, plan_text
+from tracebridge.report.uncertainty import basis_lines, contrary_opinions, opinion_text, plan_text
 from tracebridge.states.model_form import FIRST_ORDER
 from tracebridge.traces.problems import counted
 from tracebridge.traces.run_dates import dates_text
@@ -161,11 +161,12 @@ def _remarks(finding: PropertyFinding, name: str) -> Iterator[str]:
     yield f"{text}: {code(agreement.property.text)} - {meaning}"
     notes = [note.text for result in agreement.results for note in result.notes]
     reasons = [agreement.reason] if agreement.reason else []
+    contrary = contrary_opinions(finding.to_dict())
     if agreement.uncertainty is not None:
         notes += agreement.uncertainty.notes
         if agreement.uncertainty.verdict is Verdict.UNSUPPORTED:
             notes.append(f"no interval: {agreement.uncertainty.reason}")
-    for reason in dict.fromkeys([*reasons, *notes]):
+    for reason in dict.fromkeys([*reasons, *contrary, *notes]):
         yield f"{text}: {escape(reason)}"
     if listed := listing_lines(agreement, name):
         yield f"{text} lists: {escape('; '.join(line.strip() for line in listed))}"

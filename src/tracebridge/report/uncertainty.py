@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from tracebridge.checking.result import number_from_json
 from tracebridge.report.findings import RELATIVE_TO_SUPPORT
 from tracebridge.report.table import interval_text
 from tracebridge.traces.problems import counted
@@ -29,6 +30,26 @@ def opinion_text(opinion: SecondOpinion) -> str:
         holds = [] if share is None else [f"holds in {share:.4g} of the resamples"]
         parts.append(f"{method} {', '.join([*([intervals[method]] if method in intervals else []), *holds])}")
     return "; ".join([*parts, *opinion.notes])
+
+
+def contrary_opinions(found: Mapping[str, Any]) -> Iterator[str]:
+    """Methods by which a decision that ``credible`` asked for would not have been made, one sentence each.
+
+    Args:
+        found: the document of a property's finding.
+    """
+    data, opinion, verdict = found["uncertainty"], found["second_opinion"], found["verdict"]
+    if data is None or opinion is None or not data["credible"] or verdict not in ("satisfied", "violated"):
+        return
+    level = float(data["level"])
+    asked = f"at least {level:.6g}" if verdict == "satisfied" else f"at most {1 - level:.6g}"
+    for method, value in opinion["satisfied"].items():
+        share = float(number_from_json(value))
+        if share < level if verdict == "satisfied" else 1 - share < level:
+            yield (
+                f"not every method says {verdict}: by the {method} it holds in {share:.4g} of the resamples, and "
+                f"{asked} is asked for"
+            )
 
 
 def plan_text(plan: Plan) -> str:

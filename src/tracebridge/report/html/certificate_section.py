@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from tracebridge.inference.certificate import Certificate, StatisticResult, p_text
 from tracebridge.inference.expanded.certificate import ModelCertificate, ModelStatistic
-from tracebridge.report.certificate import bare_p, certificate_markdown, departure_text
+from tracebridge.report.certificate import WHAT_IS_TESTED, bare_p, certificate_markdown, departure_text
 from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone, plain_table
 from tracebridge.report.html.markdown_fragment import markdown_html
 from tracebridge.report.html.svg import drawing, element, fitted
@@ -134,6 +134,14 @@ def _departures(
         f"Bars: how far the runs depart from the chain, as multiples of what would matter ({scale}).",
         f"Red: more than chance explains, p at most {certificate.level:g}.",
     ]
+    looked = [f"{each.name}: {WHAT_IS_TESTED[each.name]}" for each in statistics if each.name in WHAT_IS_TESTED]
+    if looked:
+        reading.append(f"What each looks for: {'; '.join(looked)}.")
+    if any(each.unit == "nats" for each in statistics):
+        reading.append(
+            "Nats a step: by how much a chain that remembers this would foretell the next step better, as a mean gain "
+            "in log-likelihood."
+        )
     if any(size < 1 and beyond for size, beyond in zip(sizes, found, strict=True)):
         reading.append(
             "A red bar that stops before the line: chance does not explain the departure, though it is smaller than "

@@ -50,9 +50,11 @@ def corpus_facts(results: Document) -> Iterator[tuple[str, str]]:
     yield "runs", f"{corpus['n_runs']:,}"
     spread = f"{_some(length['min'])} to {_some(length['max'])} a run, median {_some(length['median'])}"
     yield "steps", f"{corpus['n_steps']:,} ({spread})"
-    per_task = ", ".join(f"{tasks} with {runs}" for runs, tasks in list(corpus["runs_per_task"].items())[:6])
+    per_task = ", ".join(
+        f"{tasks} with {counted(int(runs), 'run')}" for runs, tasks in list(corpus["runs_per_task"].items())[:6]
+    )
     without = f"; {corpus['n_without_task']} runs name none" if corpus["n_without_task"] else ""
-    yield "tasks", f"{corpus['n_tasks']:,}{f' (runs of a task: {per_task})' if per_task else ''}{without}"
+    yield "tasks", f"{corpus['n_tasks']:,}{f' ({per_task} each)' if per_task else ''}{without}"
     models = ", ".join(f"{name} ({number})" for name, number in list(corpus["models"].items())[:10])
     yield "models", models or "not recorded"
     yield "runs began", dates_text(corpus["dates"], corpus["n_runs"])
@@ -81,7 +83,7 @@ def corpus_tables(results: Document) -> Iterator[DataTable]:
         for policy in POLICIES
     ]
     heads = ["censored runs as", "the pass rate is over", "pass rate", *([] if weighted is None else ["weighted"])]
-    yield plain_table("The pass rate of the runs, whatever censored ones count as", heads, rows)
+    yield plain_table("The pass rate of the runs, by what censored ones (whose end nobody saw) count as", heads, rows)
     files = [
         [Cell(each["path"]), Cell(each["format"]), _count(each["n_records"]), Cell(each["sha256"], code=True)]
         for each in corpus["files"][:_MOST_ROWS]

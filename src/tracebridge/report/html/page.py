@@ -61,6 +61,12 @@ OPEN_BLOCKS = 12
 #: After a sign between words; numbers such as 0.25 stay whole.
 _BREAKS = re.compile(r"(?<=[^\W_]{2}[_/:.])(?=[^\W\d_])")
 
+_EXIT_MEANING = {
+    0: "every property is satisfied or answered",
+    1: "a property is violated",
+    4: "a property is undecided, an engine failed, or the chain is rejected",
+    6: "engines disagree",
+}
 _MOST_NAMED, _MOST_FILES = 5, 200
 _BY_COVARIATE = frozenset({"run-homogeneity", "task-independence"})
 _RESULT_TONES: Mapping[str, Tone] = {"accept": "good", "reject": "bad"}
@@ -188,6 +194,7 @@ def _context(evidence: Evidence, audit: Mapping[str, Any] | None) -> dict[str, A
         "open_blocks": OPEN_BLOCKS,
         "audit": card,
         "assumptions": _assumptions(document["assumptions"], results),
+        "exit_meaning": _EXIT_MEANING.get(results["exit_code"], "unknown here"),
         "traces": [_argument(each["name"]) for each in document["inputs"] if each["role"] == "traces"][:_MOST_NAMED],
         "inputs": _hashes("Inputs", [(each["name"], each["role"], each["sha256"]) for each in document["inputs"]]),
         "files": _hashes("Files beside the evidence", [(name, "", of) for name, of in document["files"].items()]),

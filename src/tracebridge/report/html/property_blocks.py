@@ -13,7 +13,7 @@ from tracebridge.report.html.data_table import Cell, Column, DataTable
 from tracebridge.report.html.recorded_numbers import bounds_text, enclosure_of, interval_of, number_text
 from tracebridge.report.html.verdict_table import RecordedProperty, engine_value
 from tracebridge.report.table import NOTHING, SHOWN_VALUES, enclosure_text, level_text
-from tracebridge.report.uncertainty import SHOWN_EDGES, plan_text
+from tracebridge.report.uncertainty import SHOWN_EDGES, contrary_opinions, plan_text
 
 if TYPE_CHECKING:
     from tracebridge.pctl import ast
@@ -160,6 +160,7 @@ def _reasons(found: Document) -> Iterator[str]:
     data, opinion = found["uncertainty"], found["second_opinion"]
     if found["reason"]:
         yield found["reason"]
+    yield from contrary_opinions(found)
     for each in found["engines"]:
         if each["reason"]:
             yield f"{each['engine']}: {each['reason']}"

@@ -27,6 +27,8 @@ TOP = 8
 #: A chain with more transitions is not ranked: the ranking would take longer than the report.
 MOST_TRANSITIONS = 20_000
 
+_LEAST_SHARE = 0.0001  # of a variance, below which its digits say nothing
+
 
 _SEEN = "how often runs took it; at 0 the probability is that of the prior alone"
 
@@ -95,7 +97,12 @@ def _ranking(evidence: Evidence, property_: ast.Property, position: int) -> Rank
     if effects.deviation is not None:
         summary += f", posterior standard deviation {effects.deviation:.4g} by the delta method"
     if effects.start_share is not None:
-        summary += f"; the start causes {percent(effects.start_share)} of the variance"
+        start = (
+            percent(effects.start_share)
+            if effects.start_share >= _LEAST_SHARE
+            else f"less than {percent(_LEAST_SHARE)}"
+        )
+        summary += f"; where runs start causes {start} of its variance"
     return Ranking(name=name, summary=summary, tables=[_by_slope(effects), *_by_spread(effects)])
 
 

@@ -11,6 +11,7 @@ from tracebridge.errors import ModelError
 from tracebridge.report.html.data_table import Cell, Column, DataTable, Tone
 from tracebridge.report.html.recorded_numbers import enclosure_of, interval_of, number_text, sortable
 from tracebridge.report.table import NOTHING, answer_text, bound_text, common_level, distance_text, level_text
+from tracebridge.report.uncertainty import contrary_opinions
 
 if TYPE_CHECKING:
     from tracebridge.pctl import ast
@@ -203,9 +204,9 @@ def verdict_counts(properties: Sequence[RecordedProperty]) -> list[tuple[str, in
 
 
 def told_reasons(properties: Sequence[RecordedProperty]) -> list[str]:
-    """Why verdicts are not simply those of the engines; what is said of several properties is said once."""
+    """Why verdicts are not simply those of the engines, and who does not share them; what several have is said once."""
     names: dict[str, list[str]] = {}
     for each in properties:
-        if each.found["reason"]:
-            names.setdefault(each.found["reason"], []).append(each.name)
+        for reason in filter(None, [each.found["reason"], *contrary_opinions(each.found)]):
+            names.setdefault(reason, []).append(each.name)
     return [f"{', '.join(found)}: {reason}" for reason, found in list(names.items())[:_MOST_REASONS]]
