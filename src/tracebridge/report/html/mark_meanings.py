@@ -60,7 +60,7 @@ def mark_meanings(results: Document, properties: Sequence[RecordedProperty]) -> 
 
 def _reasons(standings: Document, mark: str) -> list[str]:
     """Why a certificate says so; once where it says the same for every scope."""
-    reasons = {scope: "; ".join(each["reasons"]) for scope, each in standings.items() if each["mark"] == mark}
-    if len(set(reasons.values())) == 1:
-        return list(dict.fromkeys(reasons.values()))
-    return [f"{scope}: {text}" for scope, text in reasons.items()]
+    found = {scope: tuple(each["reasons"]) for scope, each in standings.items() if each["mark"] == mark}
+    if len(set(found.values())) == 1:
+        return [*next(iter(found.values()))]
+    return [f"{scope}: {reason}" for scope, reasons in found.items() for reason in reasons]

@@ -137,7 +137,8 @@ def _edge(graph: FlowGraph, layout: Layout, edge: FlowEdge, line: Line, route: R
             "path",
             d=smooth_path(tip),
             stroke_width=line.width,
-            class_=f"edge {kind}{' imprecise' if imprecise else ''}",
+            **({"stroke_dasharray": f"{decimal(4 + line.width)} {decimal(3 + line.width / 2)}"} if imprecise else {}),
+            class_=f"edge {kind}",
         ),
         element("path", d=head, class_=f"arrow {kind}"),
     )
