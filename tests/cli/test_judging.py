@@ -284,3 +284,22 @@ def test_censored_runs_alone_are_reported_on(here: Path, capsys: pytest.CaptureF
     _, document = assessed(capsys, *FAST, "--prior", "none")
     assert document["mark"] == "chain not certified, no end was seen"
     (here / "out" / "summary.md").read_text().index("0 success")
+
+
+@pytest.mark.storm
+def test_an_undefined_number_is_called_so_has_no_gap_and_is_not_agreed_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "my.props").write_text(
+        '"rate": P=? [ F "success" ];\n"none": P=? [ F "success" ] / 0;\n"more": P=? [ F "success" ] / 0 > 1;\n'
+        '"never": P=? [ F "success" || G "failure" & !"failure" ];\n'
+    )
+    assert run(["fit", "runs.jsonl", "-o", "chain.json"]) == 0
+    capsys.readouterr()
+    assert run(["check", "chain.json", "my.props", "--draws", "40"]) == 4
+    out, told = capsys.readouterr()
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
+    for name in ("none", "more", "never"):
+        assert rows[name] == ["undecided", "undefined", "-", "-", "-"]
+    assert "closed form and Storm agree on every property that has a value" in out
+    assert "none, more, never: the value is undefined (such as 0/0)" in told
