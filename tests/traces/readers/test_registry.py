@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -101,8 +102,8 @@ def test_there_is_a_sample_of_every_format() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_reader_documents_what_it_takes(name: str) -> None:
-    table = type(FORMATS[name]).__doc__ or ""
-    rows = re.findall(r"^ {4}(\w[\w, ]*?) {2,}\S", table, re.MULTILINE)
+    table = inspect.getdoc(type(FORMATS[name])) or ""
+    rows = re.findall(r"^(\w[\w, ]*?) {2,}\S", table, re.MULTILINE)
     assert {"run", "step", "error", "outcome", "censoring", "task, trial", "model"} <= set(rows)
 
 
