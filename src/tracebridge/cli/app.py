@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
+from tracebridge.cli import shells  # noqa: F401 - says how shells complete
 from tracebridge.version import __version__
 
 _EPILOG = """\b

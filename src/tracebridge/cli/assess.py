@@ -12,8 +12,11 @@ from tracebridge.cli.console import emit, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.options import (
+    MODELS,
+    PATH,
     checking,
     common,
+    completing,
     fit_options,
     fitting,
     judging,
@@ -41,7 +44,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
     "  tracebridge assess runs/ -o out\n"
     "  tracebridge assess runs/ my.props --model auto -o out"
 )
-@click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]", type=click.Path())
+@click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]", type=PATH)
 @output
 @reading
 @sharding
@@ -55,6 +58,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
     default="first-order",
     show_default=True,
     metavar="auto|NAME",
+    shell_complete=completing(lambda: MODELS),
     help="What a state remembers beside what its step is; fit --help lists the names. auto climbs a ladder of models, "
     "each certified on runs that it was not fitted to, and goes on with the one that passes.",
 )
@@ -104,7 +108,9 @@ def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any)
 
 
 @click.command(epilog="\b\nExample: into a folder of your choice\n  tracebridge demo -o out")
-@click.option("-o", "--output", "output", default="tracebridge-demo", show_default=True, help="Folder to write to.")
+@click.option(
+    "-o", "--output", "output", type=PATH, default="tracebridge-demo", show_default=True, help="Folder to write to."
+)
 @click.option("--force", is_flag=True, help="Write into a non-empty folder that tracebridge did not write.")
 @common
 def demo(as_json: bool, seed: int, **options: Any) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
-from tracebridge.cli.options import checking, common, output, parse_pairs
+from tracebridge.cli.options import PATH, checking, common, output, parse_pairs
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     "\b\nExample: one line an item, with the polls of its agents\n"
     "  tracebridge audit polls.jsonl -o audit"
 )
-@click.argument("paths", nargs=-1, metavar="[POLLS]...", type=click.Path())
+@click.argument("paths", nargs=-1, metavar="[POLLS]...", type=PATH)
 @output
 @click.option("--demo", is_flag=True, help="Audit the packaged deliberations instead of files.")
 @click.option(
-    "--labels", multiple=True, metavar="FILE", help="Files that say which answers are correct, for logs that do not."
+    "--labels",
+    multiple=True,
+    metavar="FILE",
+    type=PATH,
+    help="Files that say which answers are correct, for logs that do not.",
 )
 @click.option(
     "--map",
@@ -69,9 +73,14 @@ if TYPE_CHECKING:
     help="Also compare the router that selects the highest of these scores: JSON Lines with trace_id, block_id, agent "
     "and score, such as a surrogate's readouts.",
 )
-@click.option("--properties", metavar="FILE", help="Properties of the chain. [default: the packaged broadcast.props]")
 @click.option(
-    "--routing-properties", metavar="FILE", help="Properties of the routing MDPs. [default: the packaged routing.props]"
+    "--properties", metavar="FILE", type=PATH, help="Properties of the chain. [default: the packaged broadcast.props]"
+)
+@click.option(
+    "--routing-properties",
+    metavar="FILE",
+    type=PATH,
+    help="Properties of the routing MDPs. [default: the packaged routing.props]",
 )
 @click.option(
     "--replicates",

@@ -9,7 +9,10 @@ import click
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
 from tracebridge.cli.options import (
+    MODELS,
+    PATH,
     common,
+    completing,
     fit_options,
     fitting,
     model_constants,
@@ -40,9 +43,15 @@ _MAX_MATRIX = 200
     "  tracebridge fit runs/ -o chain.json\n"
     "  tracebridge fit runs/ --model auto --jobs 4 -o chain.json"
 )
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, required=True, type=PATH)
 @click.option(
-    "-o", "--output", "output", required=True, metavar="FILE", help="The chain.json to write; - is standard output."
+    "-o",
+    "--output",
+    "output",
+    required=True,
+    metavar="FILE",
+    type=PATH,
+    help="The chain.json to write; - is standard output.",
 )
 @click.option(
     "--model",
@@ -50,6 +59,7 @@ _MAX_MATRIX = 200
     default="first-order",
     show_default=True,
     metavar="auto|NAME",
+    shell_complete=completing(lambda: MODELS),
     help="What a state remembers beside what its step is. auto finds out (see assess --model). Or parts joined by +: "
     "order2 (the step before), dwell4 (how long it has stayed, up to 4), clock (the number of the step, in bins that "
     "cross-validation chooses; or clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 "
@@ -129,7 +139,7 @@ def _print_states(abstraction: Abstraction) -> None:
     "  tracebridge show chain.json --d-max 40\n"
     "  tracebridge show chain.json --sensitivity --property my.props"
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=PATH)
 @click.option(
     "--d-max", type=click.IntRange(0, 1_000_000), default=20, show_default=True, help="Show R(d) up to this budget."
 )
@@ -146,6 +156,7 @@ def _print_states(abstraction: Abstraction) -> None:
     "--property",
     "properties",
     metavar="TEXT|FILE",
+    type=PATH,
     help='With --sensitivity: a property, or a property file. [default: P=? [ F "success" ]]',
 )
 @click.option("--all", "every", is_flag=True, help="With --sensitivity: every transition, not the first ten.")
@@ -331,7 +342,7 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     "  tracebridge sample chain.json -n 1000 -o drawn.jsonl\n"
     "  tracebridge sample router.prism -n 1000 --scheduler max:success -o drawn.jsonl"
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=PATH)
 @click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
 @click.option(
     "--max-steps",
@@ -354,7 +365,9 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     help="Of a decision process, how it chooses: uniform (at random), or max:LABEL or min:LABEL (so that the label is "
     "most, or least, likely to be reached). [default: uniform]",
 )
-@click.option("-o", "--output", "output", default="-", show_default=True, metavar="FILE", help="Native JSON lines.")
+@click.option(
+    "-o", "--output", "output", default="-", show_default=True, metavar="FILE", type=PATH, help="Native JSON lines."
+)
 @model_constants
 @common
 def sample(

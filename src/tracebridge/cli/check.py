@@ -14,7 +14,7 @@ import click
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
-from tracebridge.cli.options import checking, common, judging
+from tracebridge.cli.options import PATH, checking, common, judging
 from tracebridge.version import __version__
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ Point = Mapping[str, Fraction | bool]
     "  tracebridge check chain.json my.props\n"
     "  tracebridge check chain.json my.props --exact --const d=4:2:8 --junit check.xml"
 )
-@click.argument("model", type=click.Path())
-@click.argument("properties", type=click.Path())
+@click.argument("model", type=PATH)
+@click.argument("properties", type=PATH)
 @checking
 @judging
 @guaranteeing

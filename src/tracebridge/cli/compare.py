@@ -12,7 +12,7 @@ import click
 from tracebridge.cli.compare_report import comparison_document, show_comparison
 from tracebridge.cli.console import emit, progress_line
 from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of
-from tracebridge.cli.options import common, counting, fit_options, given_fit_options, interval_level, reading
+from tracebridge.cli.options import PATH, common, counting, fit_options, given_fit_options, interval_level, reading
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
 from tracebridge.traces.problems import counted
 
@@ -31,13 +31,17 @@ if TYPE_CHECKING:
 @click.command(
     epilog="\b\nExample: what did the new version change?\n  tracebridge compare old_runs.jsonl new_runs.jsonl --d 15"
 )
-@click.argument("first", metavar="A", type=click.Path())
-@click.argument("second", metavar="B", type=click.Path())
+@click.argument("first", metavar="A", type=PATH)
+@click.argument("second", metavar="B", type=PATH)
 @click.option(
     "--d", "budget", type=click.IntRange(1, 100_000), default=10, show_default=True, help="The step budget d of R(d)."
 )
 @click.option(
-    "--chain", "chain", metavar="FILE", help="Take the states of this chain.json instead of making them of A and B."
+    "--chain",
+    "chain",
+    metavar="FILE",
+    type=PATH,
+    help="Take the states of this chain.json instead of making them of A and B.",
 )
 @interval_level
 @click.option(

@@ -13,7 +13,7 @@ _VARIABLE = "_TRACEBRIDGE_COMPLETE"
 
 
 @click.command(
-    epilog="\b\nExamples: a line for ~/.bashrc, one for ~/.zshrc, one for fish\n"
+    epilog="\b\nExamples: a line for ~/.bashrc, one for ~/.zshrc (after compinit), one for fish\n"
     '  eval "$(tracebridge completion bash)"\n'
     '  eval "$(tracebridge completion zsh)"\n'
     "  tracebridge completion fish > ~/.config/fish/completions/tracebridge.fish"

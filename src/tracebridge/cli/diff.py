@@ -10,7 +10,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, say, write
 from tracebridge.cli.evidence_files import opened
-from tracebridge.cli.options import common, interval_level
+from tracebridge.cli.options import PATH, common, interval_level
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _HASH = re.compile("[0-9a-f]{64}")
     epilog="\b\nExample: what a new version of the agent changed\n"
     "  tracebridge diff baseline/evidence.json out/evidence.json"
 )
-@click.argument("old", type=click.Path(), metavar="OLD")
-@click.argument("new", type=click.Path(), metavar="NEW")
+@click.argument("old", type=PATH, metavar="OLD")
+@click.argument("new", type=PATH, metavar="NEW")
 @interval_level
 @common
 def diff(old: str, new: str, level: float, as_json: bool, seed: int) -> int:  # noqa: ARG001 - seeds are recorded

@@ -9,6 +9,7 @@ import click
 
 from tracebridge.cli.console import say, write
 from tracebridge.cli.gate_files import in_a_folder, write_text
+from tracebridge.cli.options import PATH
 
 if TYPE_CHECKING:
     from tracebridge.report.evidence import Evidence
@@ -22,9 +23,14 @@ ALTERED = 6
 def evidence_to_text(command: F) -> F:
     """The argument EVIDENCE, and ``-o`` for a text that is made of it; see `write_result`."""
     output = click.option(
-        "-o", "--output", callback=in_a_folder, metavar="FILE", help="File to write. [default: standard output]"
+        "-o",
+        "--output",
+        callback=in_a_folder,
+        metavar="FILE",
+        type=PATH,
+        help="File to write. [default: standard output]",
     )
-    return click.argument("evidence", type=click.Path())(output(command))
+    return click.argument("evidence", type=PATH)(output(command))
 
 
 def write_result(text: str, output: str | None, *, as_json: bool) -> None:

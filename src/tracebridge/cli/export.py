@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from tracebridge.cli.console import emit, say
-from tracebridge.cli.options import common, model_constants, output, parse_constants
+from tracebridge.cli.options import PATH, common, model_constants, output, parse_constants
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _OF_PROCESSES = ("prism", "drn", "umb", "json")
     "  tracebridge export chain.json --to prism --properties my.props -o out\n"
     "  tracebridge export chain.json --to all -o out"
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=PATH)
 @click.option(
     "--to",
     "target",
@@ -50,6 +50,7 @@ _OF_PROCESSES = ("prism", "drn", "umb", "json")
     "--properties",
     "properties",
     metavar="FILE",
+    type=PATH,
     help="Also write this property file, rewritten for the exported model.",
 )
 @output

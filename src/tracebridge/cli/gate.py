@@ -9,7 +9,7 @@ import click
 
 from tracebridge.cli.console import clean, emit, print_table, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
-from tracebridge.cli.options import common, parse_pairs
+from tracebridge.cli.options import PATH, common, parse_pairs
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ _STYLES = {
     "  tracebridge gate out/evidence.json --junit gate.xml\n"
     "  tracebridge gate out/evidence.json --against baseline/evidence.json"
 )
-@click.argument("evidence", type=click.Path())
+@click.argument("evidence", type=PATH)
 @click.option(
     "--against",
     "baseline",
-    type=click.Path(),
+    type=PATH,
     metavar="BASELINE",
     help="The evidence.json of a baseline: fail on properties that got worse, as far as the runs of both can tell, "
     "whatever the verdicts are.",

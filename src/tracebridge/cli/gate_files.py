@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from tracebridge.cli.console import write
+from tracebridge.cli.options import PATH
 from tracebridge.errors import InputError, Location
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def gate_files(command: F) -> F:
             "--junit",
             callback=in_a_folder,
             metavar="FILE",
+            type=PATH,
             help="Also write JUnit XML: a case for each verdict, for each property and engine, for each agreement of "
             "engines, and for the certificate.",
         ),
@@ -42,6 +44,7 @@ def gate_files(command: F) -> F:
             "--summary",
             callback=in_a_folder,
             metavar="FILE",
+            type=PATH,
             help=f"Also write a short Markdown summary; - is standard output, and the file that ${_STEP_SUMMARY} "
             "names is added to.",
         ),

@@ -11,7 +11,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.horizon_report import horizon_document, show_horizon
-from tracebridge.cli.options import common, model_constants, parse_constants, parse_decimal
+from tracebridge.cli.options import PATH, common, model_constants, parse_constants, parse_decimal
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LONGEST_CURVE = 1_000
     epilog="\b\nExample: which budget is enough for all but one success in a hundred runs, and for R(d) >= 0.6?\n"
     "  tracebridge horizon chain.json --gap 0.01 --target 0.6"
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=PATH)
 @click.option(
     "--gap",
     default="0.01",

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from tracebridge.cli.console import emit, print_table, write
-from tracebridge.cli.options import common
+from tracebridge.cli.options import PATH, common
 from tracebridge.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark", "msgspec", "zstandard", "stormpy")
@@ -38,7 +38,9 @@ def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @click.command()
-@click.option("--prism", metavar="PATH", help="The executable of PRISM; by default it is looked for as check does.")
+@click.option(
+    "--prism", metavar="PATH", type=PATH, help="The executable of PRISM; by default it is looked for as check does."
+)
 @common
 def doctor(prism: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Tell which engines are there, and test each on a chain with a known answer."""

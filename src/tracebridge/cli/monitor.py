@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from tracebridge.cli.console import say
-from tracebridge.cli.options import common, interval_level, parse_constants
+from tracebridge.cli.options import PATH, common, interval_level, parse_constants
 from tracebridge.errors import TracebridgeError, UsageError
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Identifier, Outcome, Step
@@ -39,8 +39,8 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
     '  {"run": "17", "step": {"name": "search", "error": true}}\n'
     '  {"run": "17", "end": "success"}'
 )
-@click.argument("chain", type=click.Path())
-@click.argument("properties", required=False, type=click.Path())
+@click.argument("chain", type=PATH)
+@click.argument("properties", required=False, type=PATH)
 @click.option("--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Constants of the property file.")
 @click.option(
     "--draws",

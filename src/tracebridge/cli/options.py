@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from tracebridge.errors import UsageError
 
@@ -18,7 +19,33 @@ if TYPE_CHECKING:
 # Fraction("1e999999999") would try to build the number; what a property author means is shorter.
 _NUMBER = re.compile(r"[+-]?(\d{1,300}(/\d{1,300})?|(\d{1,300}\.?|\d{0,300}\.\d{1,300})([eE][+-]?\d{1,3})?)")
 
+#: A file or folder, which shells complete; what is wrong with it, its reader says.
+PATH = click.Path(readable=False)
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completing(words: Callable[[], Iterable[str]], *, or_a_file: bool = False) -> Completion:
+    """What shells complete of a parameter that takes these words among others; they are looked for when asked for."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        files = [CompletionItem(incomplete, type="file")] if or_a_file else []
+        return files + [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+
+    return complete
+
+
+def known_formats() -> Iterable[str]:
+    """The names of the formats of traces, those of plug-ins among them."""
+    from tracebridge.traces import known_readers
+
+    return known_readers()
+
+
+#: Models whose states remember more, as a command line names them most often; parts are joined by +.
+MODELS = ("auto", "first-order", "order2", "dwell4", "clock", "phases:4", "classes:2")
 
 
 def common(command: F) -> F:
@@ -44,6 +71,7 @@ def reading(command: F) -> F:
         "--format",
         "trace_format",
         metavar="NAME",
+        shell_complete=completing(known_formats),
         help="Read every file as this format instead of telling it by its content.",
     )(command)
     command = click.option(
@@ -91,6 +119,7 @@ def counting(command: F) -> F:
             "--states",
             "state_map",
             metavar="FILE",
+            type=PATH,
             help="A TOML or JSON file of ordered rules that give each step its state; `tracebridge fit` records it.",
         ),
         click.option(
@@ -137,12 +166,14 @@ def fitting(command: F) -> F:
         click.option(
             "--prior",
             metavar="NAME|NUMBER",
+            shell_complete=completing(lambda: ("mass-one", "jeffreys", "laplace", "none")),
             help="Pseudo-counts: mass-one (one in total a row), jeffreys (1/2 an entry), laplace (1), none, or a "
             "number an entry. [default: mass-one]",
         ),
         click.option(
             "--support",
             metavar="full|observed|FILE",
+            shell_complete=completing(lambda: ("full", "observed"), or_a_file=True),
             help="Which transitions may have probability, besides those to both absorbers: all, those that were seen, "
             "or those of a declared graph: a TOML file with a table [successors] of lines such as "
             'plan = ["search", "answer"], or the same as JSON. '
@@ -153,6 +184,7 @@ def fitting(command: F) -> F:
             "starts",
             multiple=True,
             metavar="observed|smoothed|STATE=SHARE,...",
+            shell_complete=completing(lambda: ("observed", "smoothed")),
             help="Where runs start: as they were seen to, the same smoothed by the prior, or as given, in shares that "
             "sum to 1. [default: observed]",
         ),
@@ -239,6 +271,7 @@ def checking(command: F) -> F:
         click.option(
             "--prism",
             metavar="PATH",
+            type=PATH,
             help="The executable of PRISM, or the folder that it was unpacked to. By default that of the environment "
             "variable TRACEBRIDGE_PRISM, or a prism on the PATH.",
         ),
@@ -312,7 +345,7 @@ def judging(command: F) -> F:
 def output(command: F) -> F:
     """``-o`` and ``--force``."""
     command = click.option(
-        "-o", "--output", "output", type=click.Path(), required=True, help="Folder to write to; it is created."
+        "-o", "--output", "output", type=PATH, required=True, help="Folder to write to; it is created."
     )(command)
     return click.option("--force", is_flag=True, help="Write into a non-empty folder that tracebridge did not write.")(
         command

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, write
-from tracebridge.cli.options import common, model_constants, parse_constants, reading, reading_options
+from tracebridge.cli.options import PATH, common, model_constants, parse_constants, reading, reading_options
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file
@@ -29,8 +29,8 @@ def props() -> None:
 
 
 @props.command()
-@click.argument("file", type=click.Path())
-@click.option("--model", metavar="MODEL", help="Check labels and reward structures against this model.")
+@click.argument("file", type=PATH)
+@click.option("--model", metavar="MODEL", type=PATH, help="Check labels and reward structures against this model.")
 @model_constants
 @common
 def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool, seed: int) -> int:  # noqa: ARG001
@@ -58,7 +58,7 @@ def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool
 
 
 @props.command("format")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=PATH)
 @click.option(
     "--for",
     "target",
@@ -82,7 +82,7 @@ def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  #
 
 
 @props.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=PATH)
 @common
 def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
     """Say in plain words what each property means."""
@@ -101,7 +101,7 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @props.command()
-@click.argument("source", metavar="MODEL|TRACES", type=click.Path())
+@click.argument("source", metavar="MODEL|TRACES", type=PATH)
 @reading
 @model_constants
 @common

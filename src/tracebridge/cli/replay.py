@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, say, write
-from tracebridge.cli.options import common
+from tracebridge.cli.options import PATH, common
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ _MOST_DIFFERENCES = 50
     "  tracebridge replay out/evidence.json\n"
     "  tracebridge replay out/evidence.json --traces runs/"
 )
-@click.argument("evidence", type=click.Path(), metavar="EVIDENCE")
+@click.argument("evidence", type=PATH, metavar="EVIDENCE")
 @click.option(
     "--traces",
     "traces",
     multiple=True,
-    type=click.Path(),
+    type=PATH,
     metavar="PATH",
     help="The traces that it was made of; may be given more than once. Without them, what only the runs can tell "
     "(certificate, bootstrap, observed curve) is not computed again.",
@@ -51,7 +51,9 @@ _MOST_DIFFERENCES = 50
     metavar="FILE",
     help="What was given as --endings to assess, with the traces.",
 )
-@click.option("--prism", metavar="PATH", help="The executable of PRISM; by default it is looked for as check does.")
+@click.option(
+    "--prism", metavar="PATH", type=PATH, help="The executable of PRISM; by default it is looked for as check does."
+)
 @common
 def replay(
     evidence: str,

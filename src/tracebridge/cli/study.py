@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracebridge.cli.console import WIDTH, emit, print_table, progress_line, say, write
-from tracebridge.cli.options import common
+from tracebridge.cli.options import common, completing
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -20,13 +20,30 @@ if TYPE_CHECKING:
 
 _STYLES = {"holds": "green", "within error": "yellow", "fails": "bold red"}
 
+#: The names of the studies, which shells complete: loading the studies takes seconds.
+NAMES = (
+    "closed-form",
+    "perturbation",
+    "correlation",
+    "exponential-limit",
+    "case-study",
+    "goodness-of-fit",
+    "uncertainty-tables",
+    "held-out",
+    "certificate",
+    "coverage",
+    "ladder",
+    "broadcast",
+    "all",
+)
+
 
 @click.command(
     epilog="\b\nExamples: which studies there are; one of them\n"
     "  tracebridge study --list\n"
     "  tracebridge study closed-form"
 )
-@click.argument("names", metavar="NAME...|all", nargs=-1)
+@click.argument("names", metavar="NAME...|all", nargs=-1, shell_complete=completing(lambda: NAMES))
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),

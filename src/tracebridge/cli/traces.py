@@ -8,7 +8,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
-from tracebridge.cli.options import common, reading, reading_options
+from tracebridge.cli.options import PATH, common, reading, reading_options
 from tracebridge.cli.shards import sharded, sharding
 from tracebridge.traces import OUTCOME_WORDS, Outcome, known_readers, open_traces, write_traces
 from tracebridge.traces.problems import ProblemLog, counted
@@ -70,7 +70,7 @@ def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, required=True, type=PATH)
 @reading
 @sharding
 @common
@@ -104,7 +104,7 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, required=True, type=PATH)
 @reading
 @sharding
 @click.option(
@@ -166,13 +166,14 @@ def _steps_like_ends(corpus: ShardedCorpus) -> list[str]:
 
 
 @traces.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", nargs=-1, required=True, type=PATH)
 @click.option(
     "-o",
     "--output",
     "output",
     required=True,
     metavar="FILE",
+    type=PATH,
     help="Native JSON lines; .gz and .zst compress; - is standard output.",
 )
 @reading

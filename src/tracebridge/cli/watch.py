@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tracebridge.cli.console import progress_line, say, write
-from tracebridge.cli.options import common, parse_constants, parse_pairs
+from tracebridge.cli.options import PATH, common, completing, known_formats, parse_constants, parse_pairs
 from tracebridge.errors import UsageError
 from tracebridge.traces.problems import counted
 
@@ -33,10 +33,11 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
     "  tracebridge watch runs/ reliability.props --baseline chain.json --forget 500\n"
     "  tracebridge watch runs.jsonl my.props --once --state watch.json   (from cron)"
 )
-@click.argument("paths", nargs=-1, required=True, metavar="STREAM... [PROPERTIES]", type=click.Path())
+@click.argument("paths", nargs=-1, required=True, metavar="STREAM... [PROPERTIES]", type=PATH)
 @click.option(
     "--baseline",
     metavar="CHAIN",
+    type=PATH,
     help="A chain.json: its states and fitting options are used, and new runs are compared with its counts: alarms for "
     "drift and for steps that it does not have.",
 )
@@ -74,6 +75,7 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
     "--state",
     "state",
     metavar="FILE",
+    type=PATH,
     help="Go on from this file if it is there, and keep it up to date.",
 )
 @click.option(
@@ -93,7 +95,13 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
 )
 @click.option("--draws", type=click.IntRange(1, 1_000_000), default=4_000, show_default=True, help="Of the posterior.")
 @click.option("--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Constants of the property file.")
-@click.option("--format", "trace_format", metavar="NAME", help="Read every file as this format.")
+@click.option(
+    "--format",
+    "trace_format",
+    metavar="NAME",
+    shell_complete=completing(known_formats),
+    help="Read every file as this format.",
+)
 @click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN,...", help="Column names of flat files.")
 @common
 def watch(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
-from tracebridge.cli.options import checking, common, parse_constants
+from tracebridge.cli.options import PATH, checking, common, parse_constants
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SHOWN_ROWS = 15
     epilog="\b\nExample: half of the transitions out of a state go back to another one\n"
     '  tracebridge whatif chain.json --redirect "search:0.5->plan" --property my.props'
 )
-@click.argument("chain", type=click.Path())
+@click.argument("chain", type=PATH)
 @click.option(
     "--redirect",
     "redirects",
@@ -42,7 +42,11 @@ _SHOWN_ROWS = 15
     "--d", "budget", type=click.IntRange(min=0), default=10, show_default=True, help="The step budget d of R(d)."
 )
 @click.option(
-    "--property", "properties", metavar="FILE", help="Also check this property file on both chains with the engines."
+    "--property",
+    "properties",
+    metavar="FILE",
+    type=PATH,
+    help="Also check this property file on both chains with the engines.",
 )
 @checking
 @common
