@@ -94,8 +94,10 @@ def test_memory_is_rejected_and_located(here, capsys):
 
 
 def test_the_document_is_the_certificate_of_the_library(here, capsys):
-    assert run(["certify", "good.jsonl", "--covariate", "task", "--covariate", "site", *QUICK, "--seed", "3", "--json"])
+    options = ["--covariate", "task", "--covariate", "site", *QUICK, "--seed", "3", "--json"]
+    code = run(["certify", "good.jsonl", *options])
     found = document(capsys)
+    assert found["exit_code"] == code == (0 if found["certificate"]["verdict"] == "accept" else 4)
     traces = read_traces("good.jsonl")
     expected = certify(fit_chain(traces), traces, covariates=["task_id", "site"], replicates=39, seed=3)
     assert found["certificate"] == json.loads(json.dumps(expected.to_dict()))
