@@ -253,10 +253,11 @@ def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, fl
     undefined = np.isnan(a) & np.isnan(b)
     with np.errstate(invalid="ignore"):  # NaN among rationals
         meeting = (one.lower <= other.upper) & (other.lower <= one.upper)
-        same = (one.value == other.value) | (np.isinf(a) & np.isinf(b)) | undefined
+        equal = (one.value == other.value) | undefined
+    same = equal | (np.isinf(a) & np.isinf(b))
     meets = bool(np.all(meeting | undefined)) and bool(np.all(np.isnan(a) == np.isnan(b)))
     if both:
-        meets = bool(np.all((one.value == other.value) | undefined))
+        meets = bool(np.all(equal))
     scale = np.maximum(1.0, np.where(np.isinf(a), 1.0, np.abs(a)))
     with np.errstate(invalid="ignore"):
         gaps = np.where(same, 0.0, np.abs(a - b) / scale)
