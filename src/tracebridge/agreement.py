@@ -253,7 +253,7 @@ def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, fl
     undefined = np.isnan(a) & np.isnan(b)
     with np.errstate(invalid="ignore"):  # NaN among rationals
         meeting = (one.lower <= other.upper) & (other.lower <= one.upper)
-        equal = (one.value == other.value) | undefined
+        equal = np.asarray(one.value == other.value, dtype=np.bool_) | undefined
     same = equal | (np.isinf(a) & np.isinf(b))
     meets = bool(np.all(meeting | undefined)) and bool(np.all(np.isnan(a) == np.isnan(b)))
     if both:
@@ -263,9 +263,7 @@ def _vector_gap(one: EnclosureVector, other: EnclosureVector) -> tuple[float, fl
         gaps = np.where(same, 0.0, np.abs(a - b) / scale)
         room = (_radius(one) + _radius(other)) / scale
     if both and not meets:  # rationals that round to the same double still differ
-        gaps = np.where(
-            np.asarray(one.value != other.value, dtype=np.bool_), np.maximum(gaps, np.finfo(float).tiny), gaps
-        )
+        gaps = np.where(equal, gaps, np.maximum(gaps, np.finfo(float).tiny))
     gaps = np.where(np.isnan(gaps), inf, gaps)
     if not len(gaps):
         return 0.0, 0.0, True
