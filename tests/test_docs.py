@@ -123,14 +123,33 @@ def test_every_verb_gives_an_example_and_no_list_of_verbs_is_cut() -> None:
 
     assert sum(map(len, SECTIONS.values())) == len(VERBS)  # no verb stands in two sections
     for words, command in walk(app).items():
-        if " " not in words and words != "doctor":
-            assert "\n  " in (command.epilog or ""), words
+        assert "\n  " in (command.epilog or ""), words
     context = click.Context(app)
     for name in app.list_commands(context):
         group = app.get_command(context, name)
         if isinstance(group, click.Group):
             lines = group.get_help(click.Context(group, info_name=name, terminal_width=80))
             assert "..." not in lines.partition("Commands:")[2], lines
+
+
+def test_help_has_every_option_once_and_the_shared_ones_apart() -> None:
+    from tracebridge.cli.app import app
+
+    for words, command in walk(app).items():
+        context = click.Context(command, info_name=words, terminal_width=100)
+        sections = re.split(r"^(\S.*):$", command.get_help(context), flags=re.MULTILINE)[1:]
+        told = dict(zip(sections[::2], sections[1::2], strict=True))
+        listed = re.findall(r"^  (?:-\w, )?(--?[\w-]+)", "".join(told.values()), re.MULTILINE)
+        assert sorted(listed) == sorted(option.opts[-1] for option in options_of(command, context)), words
+        assert list(told)[-1] == "Options of every verb", words
+        assert {"--json", "--seed", "--help"} == set(
+            re.findall(r"^  (?:-\w, )?(--[\w-]+)", told[list(told)[-1]], re.MULTILINE)
+        )
+        assert "RANGE" not in command.get_help(context), words
+
+
+def options_of(command: click.Command, context: click.Context) -> list[click.Option]:
+    return [each for each in command.get_params(context) if isinstance(each, click.Option)]
 
 
 def test_every_verb_is_in_the_short_manual() -> None:

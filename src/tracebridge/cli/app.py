@@ -20,7 +20,8 @@ Exit codes:
   5    nothing to check
   6    engines disagree, or a replay differs
   70   a fault of tracebridge
-  130  interrupted"""
+  130  interrupted
+  141  the reader of the output left"""
 
 #: What `tracebridge --help` lists, by what one wants to do: a verb, its module of `tracebridge.cli`, and a few words.
 SECTIONS = {

@@ -11,6 +11,7 @@ import click
 from tracebridge.cli.console import emit, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import (
     MODELS,
     PATH,
@@ -40,9 +41,10 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: by the packaged properties; by your own, with a model that describes the runs\n"
     "  tracebridge assess runs/ -o out\n"
-    "  tracebridge assess runs/ my.props --model auto -o out"
+    "  tracebridge assess runs/ my.props --model auto -o out",
 )
 @click.argument("arguments", nargs=-1, required=True, metavar="TRACES... [PROPERTIES]", type=PATH)
 @output
@@ -107,7 +109,7 @@ def assess(arguments: tuple[str, ...], as_json: bool, seed: int, **options: Any)
     return _run(paths, properties, options, seed=seed, as_json=as_json)
 
 
-@click.command(epilog="\b\nExample: into a folder of your choice\n  tracebridge demo -o out")
+@click.command(cls=Verb, epilog="\b\nExample: into a folder of your choice\n  tracebridge demo -o out")
 @click.option(
     "-o", "--output", "output", type=PATH, default="tracebridge-demo", show_default=True, help="Folder to write to."
 )

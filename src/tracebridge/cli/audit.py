@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, checking, common, output, parse_pairs
 from tracebridge.traces.problems import counted
 
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: simulated deliberations that come with tracebridge\n"
     "  tracebridge audit --demo -o audit\n"
     "\b\nExample: one line an item, with the polls of its agents\n"
-    "  tracebridge audit polls.jsonl -o audit"
+    "  tracebridge audit polls.jsonl -o audit",
 )
 @click.argument("paths", nargs=-1, metavar="[POLLS]...", type=PATH)
 @output

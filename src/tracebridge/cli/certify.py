@@ -10,6 +10,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line, write
 from tracebridge.cli.corpus import Corpus, RunCorpus, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, fit_options, fitting, given_fit_options, parse_pairs, reading
 from tracebridge.cli.shards import sharded, sharding
 from tracebridge.errors import UsageError
@@ -31,8 +32,9 @@ _NEXT = {
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: does one chain describe these runs, whatever their task and site?\n"
-    "  tracebridge certify runs.jsonl --covariate task --covariate site"
+    "  tracebridge certify runs.jsonl --covariate task --covariate site",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @click.option(

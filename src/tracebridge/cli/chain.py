@@ -8,6 +8,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import (
     MODELS,
     PATH,
@@ -39,11 +40,12 @@ _MAX_MATRIX = 200
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: states by what steps are; states that remember more, as far as the runs ask for it\n"
     "  tracebridge fit runs/ -o chain.json\n"
-    "  tracebridge fit runs/ --model auto --jobs 4 -o chain.json"
+    "  tracebridge fit runs/ --model auto --jobs 4 -o chain.json",
 )
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @click.option(
     "-o",
     "--output",
@@ -72,7 +74,7 @@ _MAX_MATRIX = 200
 @fitting
 @common
 def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: int, **options: Any) -> None:
-    """Fit a chain to traces and write it with its counts.
+    """Fit a chain to TRACES (files, folders or patterns) and write it with its counts.
 
     With --model the states of the chain remember more than their step: it is fitted to the same runs, and written with
     them.
@@ -135,9 +137,10 @@ def _print_states(abstraction: Abstraction) -> None:
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: visits, times and R(d); which transitions a property depends on most\n"
     "  tracebridge show chain.json --d-max 40\n"
-    "  tracebridge show chain.json --sensitivity --property my.props"
+    "  tracebridge show chain.json --sensitivity --property my.props",
 )
 @click.argument("model", type=PATH)
 @click.option(
@@ -175,8 +178,9 @@ def show(
 ) -> None:
     """Show a chain: where runs end, how long they take, R(d), visits, N and B.
 
-    Of a decision process (MDP) it shows the actions of each state, the least and the greatest probability of each end
-    over all ways to choose, R(d) likewise, and the end components, in which runs may stay for ever.
+    MODEL is a chain.json, a PRISM program, or a file that export writes. Of a decision process (MDP) it shows the
+    actions of each state, the least and the greatest probability of each end over all ways to choose, R(d) likewise,
+    and the end components, in which runs may stay for ever.
 
     A chain whose states remember more than their step is shown by what its steps are: starts and visits are sums over
     the copies of a state, the other numbers means over them, weighted by expected visits.
@@ -338,9 +342,10 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: runs of a chain; of a decision process whose choices make success likely\n"
     "  tracebridge sample chain.json -n 1000 -o drawn.jsonl\n"
-    "  tracebridge sample router.prism -n 1000 --scheduler max:success -o drawn.jsonl"
+    "  tracebridge sample router.prism -n 1000 --scheduler max:success -o drawn.jsonl",
 )
 @click.argument("model", type=PATH)
 @click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
@@ -383,7 +388,8 @@ def sample(
 ) -> None:
     """Draw runs from a chain and write them as traces (with --json as one document).
 
-    Runs name their task if the chain has classes of tasks, or with --trials.
+    MODEL is a chain.json, a PRISM program, or a file that export writes. Runs name their task if the chain has classes
+    of tasks, or with --trials.
     """
     from msgspec import to_builtins
 

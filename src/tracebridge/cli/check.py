@@ -14,6 +14,7 @@ import click
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, checking, common, judging
 from tracebridge.version import __version__
 
@@ -44,9 +45,10 @@ Point = Mapping[str, Fraction | bool]
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: by every engine; in rationals at three budgets, for a CI system\n"
     "  tracebridge check chain.json my.props\n"
-    "  tracebridge check chain.json my.props --exact --const d=4:2:8 --junit check.xml"
+    "  tracebridge check chain.json my.props --exact --const d=4:2:8 --junit check.xml",
 )
 @click.argument("model", type=PATH)
 @click.argument("properties", type=PATH)
@@ -74,9 +76,9 @@ def check(
 ) -> int:
     """Check the PROPERTIES file on MODEL with every engine and compare them.
 
-    MODEL is a chain.json, a PRISM file, or what export writes. --const gives values to constants of the property file,
-    and to undefined constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an experiment: every
-    property is checked for every value, and for every combination where several constants vary.
+    MODEL is a chain.json, a PRISM program, or a file that export writes. --const gives values to constants of the
+    property file, and to undefined constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an
+    experiment: every property is checked for every value, and for every combination where several constants vary.
 
     For a fitted chain every number has the interval that its runs leave, every property the share of the posterior in
     which it holds, and properties with `//@ credible 0.95` are decided by that. The verdict of the certificate that

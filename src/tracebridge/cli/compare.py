@@ -12,6 +12,7 @@ import click
 from tracebridge.cli.compare_report import comparison_document, show_comparison
 from tracebridge.cli.console import emit, progress_line
 from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, counting, fit_options, given_fit_options, interval_level, reading
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
 from tracebridge.traces.problems import counted
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="\b\nExample: what did the new version change?\n  tracebridge compare old_runs.jsonl new_runs.jsonl --d 15"
+    cls=Verb,
+    epilog="\b\nExample: what did the new version change?\n  tracebridge compare old_runs.jsonl new_runs.jsonl --d 15",
 )
 @click.argument("first", metavar="A", type=PATH)
 @click.argument("second", metavar="B", type=PATH)

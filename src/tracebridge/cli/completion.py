@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tracebridge.cli.console import emit, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import common
 
 _PROGRAM = "tracebridge"
@@ -13,10 +14,11 @@ _VARIABLE = "_TRACEBRIDGE_COMPLETE"
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: a line for ~/.bashrc, one for ~/.zshrc (after compinit), one for fish\n"
     '  eval "$(tracebridge completion bash)"\n'
     '  eval "$(tracebridge completion zsh)"\n'
-    "  tracebridge completion fish > ~/.config/fish/completions/tracebridge.fish"
+    "  tracebridge completion fish > ~/.config/fish/completions/tracebridge.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @common

@@ -10,6 +10,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, say, write
 from tracebridge.cli.evidence_files import opened
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, interval_level
 from tracebridge.traces.problems import counted
 
@@ -25,8 +26,9 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: what a new version of the agent changed\n"
-    "  tracebridge diff baseline/evidence.json out/evidence.json"
+    "  tracebridge diff baseline/evidence.json out/evidence.json",
 )
 @click.argument("old", type=PATH, metavar="OLD")
 @click.argument("new", type=PATH, metavar="NEW")

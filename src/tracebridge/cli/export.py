@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from tracebridge.cli.console import emit, say
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, model_constants, output, parse_constants
 from tracebridge.errors import UsageError
 
@@ -24,9 +25,10 @@ _OF_PROCESSES = ("prism", "drn", "umb", "json")
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: for PRISM and Storm with the properties; in every format\n"
     "  tracebridge export chain.json --to prism --properties my.props -o out\n"
-    "  tracebridge export chain.json --to all -o out"
+    "  tracebridge export chain.json --to all -o out",
 )
 @click.argument("model", type=PATH)
 @click.option(
@@ -67,7 +69,10 @@ def export(
     as_json: bool,
     seed: int,  # noqa: ARG001
 ) -> None:
-    """Write a model for other tools, and the property file rewritten for it."""
+    """Write a model for other tools, and the property file rewritten for it.
+
+    MODEL is a chain.json, a PRISM program, or a file that export writes.
+    """
     from tracebridge.chain import DecisionProcess
     from tracebridge.checking.models import read_model
     from tracebridge.checking.run import require_fit, resolve_for

@@ -9,6 +9,7 @@ import click
 
 from tracebridge.cli.console import clean, emit, print_table, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, parse_pairs
 from tracebridge.errors import UsageError
 
@@ -36,9 +37,10 @@ _STYLES = {
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: by the verdicts of an assessment; and against that of the agent in use\n"
     "  tracebridge gate out/evidence.json --junit gate.xml\n"
-    "  tracebridge gate out/evidence.json --against baseline/evidence.json"
+    "  tracebridge gate out/evidence.json --against baseline/evidence.json",
 )
 @click.argument("evidence", type=PATH)
 @click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from tracebridge.cli.console import write
+from tracebridge.cli.help_sections import section
 from tracebridge.cli.options import PATH
 from tracebridge.errors import InputError, Location
 
@@ -22,6 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+@section("Files for CI")
 def gate_files(command: F) -> F:
     """The options; see `write_gate_files`."""
     options = [

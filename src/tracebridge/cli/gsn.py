@@ -8,13 +8,15 @@ import click
 
 from tracebridge.cli.console import emit, say
 from tracebridge.cli.evidence_files import evidence_to_text, opened, write_result
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import common
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: YAML for gsn2x, and a diagram that GitHub shows in Markdown\n"
     "  tracebridge gsn out/evidence.json -o agent.gsn.yaml\n"
-    "  tracebridge gsn out/evidence.json --to mermaid"
+    "  tracebridge gsn out/evidence.json --to mermaid",
 )
 @evidence_to_text
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tracebridge.cli.console import print_table, say, write
+from tracebridge.cli.help_sections import section
 
 if TYPE_CHECKING:
     from tracebridge.report import PropertyFinding
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@section("What the data leave open")
 def guaranteeing(command: F) -> F:
     """``--robust LEVEL``."""
     return click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracebridge.cli.console import emit, progress_line, say
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.horizon_report import horizon_document, show_horizon
 from tracebridge.cli.options import PATH, common, model_constants, parse_constants, parse_decimal
 from tracebridge.traces.problems import counted
@@ -25,8 +26,9 @@ _LONGEST_CURVE = 1_000
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: which budget is enough for all but one success in a hundred runs, and for R(d) >= 0.6?\n"
-    "  tracebridge horizon chain.json --gap 0.01 --target 0.6"
+    "  tracebridge horizon chain.json --gap 0.01 --target 0.6",
 )
 @click.argument("model", type=PATH)
 @click.option(
@@ -70,9 +72,10 @@ def horizon(
 ) -> None:
     """Show how R(d) of MODEL grows with the budget d, and which budget is enough, by every rule.
 
-    R(d) is the probability of success within d steps; it grows with d up to R_inf. The exact horizon is proven for the
-    chain; the bound from the Perron vector never falls below it; the paper's rules stand beside them for comparison.
-    Intervals are those of the posterior, for a chain.json with its counts.
+    MODEL is a chain.json, a PRISM program, or a file that export writes. R(d) is the probability of success within d
+    steps; it grows with d up to R_inf. The exact horizon is proven for the chain; the bound from the Perron vector
+    never falls below it; the paper's rules stand beside them for comparison. Intervals are those of the posterior, for
+    a chain.json with its counts.
     """
     from tracebridge.checking.models import read_model
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from tracebridge.cli.console import emit, print_table, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common
 from tracebridge.version import __version__
 
@@ -19,7 +20,8 @@ _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark
 
 
 @click.command(
-    epilog="\b\nExample: what a line of native traces may hold\n  tracebridge schema trace > trace.schema.json"
+    cls=Verb,
+    epilog="\b\nExample: what a line of native traces may hold\n  tracebridge schema trace > trace.schema.json",
 )
 @click.argument("name", type=click.Choice(["trace", "broadcast-trace", "evidence"]))
 @common
@@ -37,9 +39,15 @@ def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
     emit(schemas[name]())
 
 
-@click.command()
+@click.command(
+    cls=Verb, epilog="\b\nExample: with a PRISM that is not on the PATH\n  tracebridge doctor --prism ~/prism-4.8"
+)
 @click.option(
-    "--prism", metavar="PATH", type=PATH, help="The executable of PRISM; by default it is looked for as check does."
+    "--prism",
+    metavar="PATH",
+    type=PATH,
+    help="The executable of PRISM, or the folder that it was unpacked to. [default: that of TRACEBRIDGE_PRISM, or a "
+    "prism on the PATH]",
 )
 @common
 def doctor(prism: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001

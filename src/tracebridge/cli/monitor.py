@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from tracebridge.cli.console import say
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, interval_level, parse_constants
 from tracebridge.errors import TracebridgeError, UsageError
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
@@ -35,13 +36,18 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @click.command(
-    epilog="\b\nA line of input, and one that ends the run:\n"
+    cls=Verb,
+    epilog="\b\nExample: a program that writes its steps to a pipe\n"
+    "  my_agent --steps-as-json | tracebridge monitor chain.json my.props\n\n"
+    "\b\nA line of input, and one that ends the run:\n"
     '  {"run": "17", "step": {"name": "search", "error": true}}\n'
-    '  {"run": "17", "end": "success"}'
+    '  {"run": "17", "end": "success"}',
 )
 @click.argument("chain", type=PATH)
 @click.argument("properties", required=False, type=PATH)
-@click.option("--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Constants of the property file.")
+@click.option(
+    "--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Values of constants of the property file."
+)
 @click.option(
     "--draws",
     type=click.IntRange(0, 1_000_000),

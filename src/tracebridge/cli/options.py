@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from tracebridge.cli.help_sections import of_every_verb, section
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def known_formats() -> Iterable[str]:
 MODELS = ("auto", "first-order", "order2", "dwell4", "clock", "phases:4", "classes:2")
 
 
+@of_every_verb
 def common(command: F) -> F:
     """``--json`` and ``--seed``, which every verb takes."""
     command = click.option(
@@ -61,10 +63,11 @@ def common(command: F) -> F:
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Seed of every random draw; verbs without one ignore it.",
+        help="Seed of the random draws. A verb that draws nothing ignores it.",
     )(command)
 
 
+@section("Reading traces")
 def reading(command: F) -> F:
     """How trace files are read."""
     command = click.option(
@@ -112,6 +115,7 @@ def reading_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"mapping": mapping, "outcomes": options["outcomes"], "endings": options["endings"]}
 
 
+@section("States and counts")
 def counting(command: F) -> F:
     """How runs are counted: which state each step belongs to, and what censored runs count as."""
     options = [
@@ -132,8 +136,8 @@ def counting(command: F) -> F:
         click.option(
             "--k-max",
             type=click.IntRange(min=1),
-            help="Up to this many distinct step vectors are states; more are clustered into at most as many. "
-            "[default: 30, and 12 with --profile paper]",
+            help="At most this many states of a corpus: if steps are of no more different kinds, each kind is a state; "
+            "if they are of more, kinds are clustered. [default: 30, and 12 with --profile paper]",
         ),
         click.option(
             "--min-count",
@@ -160,6 +164,7 @@ def counting(command: F) -> F:
     return command
 
 
+@section("Estimation")
 def fitting(command: F) -> F:
     """How a chain is fitted to traces: how runs are counted, and how chances follow from counts."""
     options = [
@@ -257,6 +262,7 @@ def _parse_start(texts: tuple[str, ...]) -> str | dict[str, str]:
     return parse_pairs(texts, "--start")
 
 
+@section("Engines")
 def checking(command: F) -> F:
     """How properties are checked."""
     options = [
@@ -317,6 +323,7 @@ def interval_level(command: F) -> F:
     )(command)
 
 
+@section("What the data leave open")
 def judging(command: F) -> F:
     """How the data behind a fitted chain judge properties."""
     options = [
@@ -345,7 +352,13 @@ def judging(command: F) -> F:
 def output(command: F) -> F:
     """``-o`` and ``--force``."""
     command = click.option(
-        "-o", "--output", "output", type=PATH, required=True, help="Folder to write to; it is created."
+        "-o",
+        "--output",
+        "output",
+        type=PATH,
+        metavar="FOLDER",
+        required=True,
+        help="Folder to write to; it is created.",
     )(command)
     return click.option("--force", is_flag=True, help="Write into a non-empty folder that tracebridge did not write.")(
         command

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, write
+from tracebridge.cli.help_sections import Verbs
 from tracebridge.cli.options import PATH, common, model_constants, parse_constants, reading, reading_options
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from tracebridge.chain import MarkovChain
 
 
-@click.group()
+@click.group(cls=Verbs)
 def props() -> None:
     """Check, rewrite and explain property files, and list the labels they can use."""
 
 
-@props.command()
+@props.command(
+    epilog="\b\nExample: also whether the labels are those of this chain\n"
+    "  tracebridge props lint my.props --model chain.json"
+)
 @click.argument("file", type=PATH)
 @click.option("--model", metavar="MODEL", type=PATH, help="Check labels and reward structures against this model.")
 @model_constants
@@ -57,7 +61,11 @@ def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool
     return 1 if serious else 0
 
 
-@props.command("format")
+@props.command(
+    "format",
+    epilog="\b\nExample: what Storm takes, and what it does not\n"
+    "  tracebridge props format my.props --for storm > storm.props",
+)
 @click.argument("file", type=PATH)
 @click.option(
     "--for",
@@ -81,7 +89,7 @@ def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  #
     emit({"schema_version": 1, "file": file, "target": target, "text": text, "findings": lacking})
 
 
-@props.command()
+@props.command(epilog="\b\nExample: read a property file of somebody else\n  tracebridge props explain my.props")
 @click.argument("file", type=PATH)
 @common
 def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
@@ -100,7 +108,7 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
         write(f"{item.name or f'#{position}'}\n    {item.text}\n    {meaning}\n")
 
 
-@props.command()
+@props.command(epilog="\b\nExample: what a property may name in quotes\n  tracebridge props labels chain.json")
 @click.argument("source", metavar="MODEL|TRACES", type=PATH)
 @reading
 @model_constants
@@ -108,7 +116,7 @@ def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 def labels(source: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001
     """List the labels and reward structures that properties can use.
 
-    SOURCE is a model, or traces that a chain is fitted to.
+    Of a model, or of the chain that would be fitted to these traces.
     """
     chain = _chain(source, options)
     held = {name: [chain.states[i] for i in chain.label(name).nonzero()[0]] for name in chain.label_names()}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, say, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common
 from tracebridge.traces.problems import counted
 
@@ -24,9 +25,10 @@ _MOST_DIFFERENCES = 50
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: from the counts in the evidence; from the traces, too\n"
     "  tracebridge replay out/evidence.json\n"
-    "  tracebridge replay out/evidence.json --traces runs/"
+    "  tracebridge replay out/evidence.json --traces runs/",
 )
 @click.argument("evidence", type=PATH, metavar="EVIDENCE")
 @click.option(
@@ -52,7 +54,11 @@ _MOST_DIFFERENCES = 50
     help="What was given as --endings to assess, with the traces.",
 )
 @click.option(
-    "--prism", metavar="PATH", type=PATH, help="The executable of PRISM; by default it is looked for as check does."
+    "--prism",
+    metavar="PATH",
+    type=PATH,
+    help="The executable of PRISM, or the folder that it was unpacked to. [default: that of TRACEBRIDGE_PRISM, or a "
+    "prism on the PATH]",
 )
 @common
 def replay(

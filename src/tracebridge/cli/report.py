@@ -6,12 +6,14 @@ import click
 
 from tracebridge.cli.console import emit
 from tracebridge.cli.evidence_files import evidence_to_text, opened, write_result
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import common
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: the report of an assessment, with the audit of its agents' confidence\n"
-    "  tracebridge report out/evidence.json --audit audit/card.json -o report.html"
+    "  tracebridge report out/evidence.json --audit audit/card.json -o report.html",
 )
 @evidence_to_text
 @click.option(

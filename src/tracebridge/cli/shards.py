@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tracebridge.cli.help_sections import section
+
 if TYPE_CHECKING:
     from tracebridge.sharding import ReadingProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@section("Reading traces")
 def sharding(command: F) -> F:
     """``--jobs``, ``--manifest`` and ``--cluster``: a corpus of many files read by many, and once."""
     options = [
@@ -22,7 +25,7 @@ def sharding(command: F) -> F:
             "--jobs",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Read the files in so many processes; the result is the same. [default: 1]",
+            help="Read the files in this many processes; the result is the same. [default: 1]",
         ),
         click.option(
             "--manifest",

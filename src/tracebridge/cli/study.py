@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracebridge.cli.console import WIDTH, emit, print_table, progress_line, say, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import common, completing
 from tracebridge.traces.problems import counted
 
@@ -39,9 +40,10 @@ NAMES = (
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExamples: which studies there are; one of them\n"
     "  tracebridge study --list\n"
-    "  tracebridge study closed-form"
+    "  tracebridge study closed-form",
 )
 @click.argument("names", metavar="NAME...|all", nargs=-1, shell_complete=completing(lambda: NAMES))
 @click.option(

@@ -8,6 +8,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
+from tracebridge.cli.help_sections import Verbs
 from tracebridge.cli.options import PATH, common, reading, reading_options
 from tracebridge.cli.shards import sharded, sharding
 from tracebridge.traces import OUTCOME_WORDS, Outcome, known_readers, open_traces, write_traces
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from tracebridge.sharding import ShardedCorpus
 
 
-@click.group()
+@click.group(cls=Verbs)
 def traces() -> None:
     """Look at trace files, check them, convert them."""
 
 
-@traces.command()
+@traces.command(
+    epilog="\b\nExample: the field that each format takes as the outcome\n  tracebridge traces formats | less"
+)
 @common
 def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
     """List the formats, and what each takes as a step.
@@ -53,7 +56,7 @@ def formats(as_json: bool, seed: int) -> None:  # noqa: ARG001
         write(f"words for {outcome}: {', '.join(word for word, meaning in words.items() if meaning == outcome)}")
 
 
-@traces.command()
+@traces.command(epilog="\b\nExample: a table to start an --endings file from\n  tracebridge traces endings")
 @common
 def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
     """List the outcome that each reason for an end means.
@@ -69,8 +72,11 @@ def endings(as_json: bool, seed: int) -> None:  # noqa: ARG001
     print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
-@traces.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@traces.command(
+    epilog="\b\nExample: a folder of files, whose outcomes stand in the column passed\n"
+    "  tracebridge traces summary runs/ --map outcome=passed"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @reading
 @sharding
 @common
@@ -103,8 +109,11 @@ def summary(paths: tuple[str, ...], as_json: bool, seed: int, **options: Any) ->
         write(f"and {len(found.steps) - 40} more step names (--json lists them)")
 
 
-@traces.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@traces.command(
+    epilog="\b\nExample: what is wrong with these files, before they are used\n"
+    "  tracebridge traces validate runs/*.jsonl"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @reading
 @sharding
 @click.option(
@@ -165,8 +174,10 @@ def _steps_like_ends(corpus: ShardedCorpus) -> list[str]:
     ]
 
 
-@traces.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@traces.command(
+    epilog="\b\nExample: one compressed file of native traces\n  tracebridge traces convert logs/ -o runs.jsonl.gz"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @click.option(
     "-o",
     "--output",

@@ -10,6 +10,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.corpus import Corpus, ended_under, judged_at
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, fit_options, fitting, interval_level, reading
 from tracebridge.cli.trials_report import show_trials, trials_document
 from tracebridge.errors import NothingToCheckError, UsageError
@@ -23,8 +24,9 @@ _MOST_TRIALS = 1_000
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: how likely do 8 trials of a task all succeed, each within 15 steps?\n"
-    "  tracebridge trials runs.jsonl --k 1,2,4,8 --d 15"
+    "  tracebridge trials runs.jsonl --k 1,2,4,8 --d 15",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @click.option("--k", "ks", default="1,2,4,8", show_default=True, metavar="K,...", help="Numbers of trials.")

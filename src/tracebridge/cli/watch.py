@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tracebridge.cli.console import progress_line, say, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, completing, known_formats, parse_constants, parse_pairs
 from tracebridge.errors import UsageError
 from tracebridge.traces.problems import counted
@@ -29,9 +30,10 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
 
 
 @click.command(
-    epilog="\b\nExamples:\n"
+    cls=Verb,
+    epilog="\b\nExamples: follow a folder, old runs counting ever less; look once, from cron\n"
     "  tracebridge watch runs/ reliability.props --baseline chain.json --forget 500\n"
-    "  tracebridge watch runs.jsonl my.props --once --state watch.json   (from cron)"
+    "  tracebridge watch runs.jsonl my.props --once --state watch.json",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="STREAM... [PROPERTIES]", type=PATH)
 @click.option(
@@ -93,16 +95,30 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
     type=click.Choice(["closed-form", "storm", "prism"]),
     help="Check with this engine only; may be given more than once. [default: closed-form and storm]",
 )
-@click.option("--draws", type=click.IntRange(1, 1_000_000), default=4_000, show_default=True, help="Of the posterior.")
-@click.option("--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Constants of the property file.")
+@click.option(
+    "--draws",
+    type=click.IntRange(1, 1_000_000),
+    default=4_000,
+    show_default=True,
+    help="Draws of the posterior for intervals.",
+)
+@click.option(
+    "--const", "constants", multiple=True, metavar="NAME=VALUE,...", help="Values of constants of the property file."
+)
 @click.option(
     "--format",
     "trace_format",
     metavar="NAME",
     shell_complete=completing(known_formats),
-    help="Read every file as this format.",
+    help="Read every file as this format instead of telling it by its content.",
 )
-@click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN,...", help="Column names of flat files.")
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="FIELD=COLUMN,...",
+    help="Column names of flat files, such as outcome=passed,step=action.",
+)
 @common
 def watch(
     paths: tuple[str, ...],

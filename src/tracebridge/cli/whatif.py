@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
+from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, checking, common, parse_constants
 from tracebridge.traces.problems import counted
 
@@ -24,8 +25,9 @@ _SHOWN_ROWS = 15
 
 
 @click.command(
+    cls=Verb,
     epilog="\b\nExample: half of the transitions out of a state go back to another one\n"
-    '  tracebridge whatif chain.json --redirect "search:0.5->plan" --property my.props'
+    '  tracebridge whatif chain.json --redirect "search:0.5->plan" --property my.props',
 )
 @click.argument("chain", type=PATH)
 @click.option(
