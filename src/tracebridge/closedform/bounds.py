@@ -10,7 +10,7 @@ from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl.ast import Number
 
 if TYPE_CHECKING:
-    from tracebridge.pctl.ast import Formula, Span, StepBound
+    from tracebridge.pctl.ast import CumulativeReward, Formula, Span, StepBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,28 @@ def number_of_steps(bound: Formula) -> int:
             problem_at(f"{written} is not a number of steps", "step bounds are integers from 0 on", bound.span)
         )
     return int(bound.value)
+
+
+def collected_steps(path: CumulativeReward) -> int | None:
+    """The number of steps in which ``C`` collects; None without a bound. Raises PropertyError for what is none."""
+    if path.bound is None:
+        return None
+    steps = number_of_steps(path.bound) - path.strict
+    if steps < 0:
+        raise PropertyError(
+            problem_at("C<0 collects nothing", "the first bound that means something is C<=0", path.span)
+        )
+    return steps
+
+
+def discount_factor(factor: Formula) -> Fraction:
+    """What the reward of each further step counts. Raises PropertyError unless ``0 < factor < 1``, as Storm demands."""
+    if not isinstance(factor, Number) or not 0 < factor.value < 1:
+        written = factor.value if isinstance(factor, Number) else factor
+        raise PropertyError(
+            problem_at(f"a discount factor lies strictly between 0 and 1, {written} does not", None, factor.span)
+        )
+    return factor.value
 
 
 def amount_of_reward(bound: Formula) -> Fraction:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.graph import reaching, recurrent_classes
 from tracebridge.chain.markov import MarkovChain
 from tracebridge.chain.rational import RationalMatrix
 from tracebridge.chain.reward_structure import RewardStructure
-from tracebridge.closedform.bounds import problem_at
+from tracebridge.closedform.bounds import discount_factor, problem_at
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.reward_graph import not_surely_reached, total_reward_regions
 from tracebridge.errors import PropertyError
 from tracebridge.pctl.ast import Number, OnePerStep
 
@@ -68,8 +68,7 @@ def _name_hint(name: str, known: list[str]) -> str:
 
 def reward_until(arithmetic: Arithmetic, per_step: EnclosureVector, target: Mask) -> EnclosureVector:
     """Expected reward before the target; infinite where it is not reached almost surely."""
-    matrix = arithmetic.chain.transitions
-    missing = reaching(matrix, ~reaching(matrix, target), through=~target)
+    missing = not_surely_reached(arithmetic.chain.transitions, target)
     zero = arithmetic.vector(np.zeros_like(target))
     return infinite_where(missing, arithmetic.solve(~missing & ~target, zero, per_step))
 
@@ -79,15 +78,10 @@ def total_reward(arithmetic: Arithmetic, per_step: EnclosureVector, *, within: M
 
     With ``within``, a set that no run leaves, only for the states in it; elsewhere 0.
     """
-    matrix = arithmetic.chain.transitions
     asked = np.ones(len(per_step), dtype=np.bool_) if within is None else within
-    recurrent, earning = np.zeros_like(asked), np.zeros_like(asked)
-    for states in recurrent_classes(matrix):
-        recurrent[states] = True
-        earning[states] = bool((per_step.upper[states] > 0).any())
-    endless = reaching(matrix, earning)
+    endless, collecting = total_reward_regions(arithmetic.chain.transitions, (per_step.upper > 0).astype(np.bool_))
     zero = arithmetic.vector(np.zeros_like(asked))
-    return infinite_where(asked & endless, arithmetic.solve(asked & ~endless & ~recurrent, zero, per_step))
+    return infinite_where(asked & endless, arithmetic.solve(asked & collecting, zero, per_step))
 
 
 def discounted_reward(
@@ -101,14 +95,9 @@ def discounted_reward(
     Raises:
         PropertyError: unless ``0 < factor < 1``, as Storm demands.
     """
-    if not isinstance(factor, Number) or not 0 < factor.value < 1:
-        written = factor.value if isinstance(factor, Number) else factor
-        span = factor.span
-        raise PropertyError(
-            problem_at(f"a discount factor lies strictly between 0 and 1, {written} does not", None, span)
-        )
+    share = discount_factor(factor)
     n = arithmetic.chain.n_states
-    stopping = arithmetic.on(_stopping(arithmetic.chain, factor.value))
+    stopping = arithmetic.on(_stopping(arithmetic.chain, share))
     running = np.arange(n + 1) < n
     zero = stopping.vector(np.zeros(n + 1, dtype=np.bool_))
     gain = EnclosureVector.where(running, per_step.take(np.minimum(np.arange(n + 1), n - 1)), zero)

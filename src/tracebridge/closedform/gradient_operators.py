@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.graph import reaching, recurrent_classes
-from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
+from tracebridge.closedform.bounds import collected_steps, discount_factor, number_of_steps, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
 from tracebridge.closedform.budget import budgets, step_budget
 from tracebridge.closedform.enclosure import EnclosureVector
@@ -19,15 +18,15 @@ from tracebridge.closedform.float_arithmetic import FloatArithmetic
 from tracebridge.closedform.gradient_budgets import unfold
 from tracebridge.closedform.gradient_tape import Edges, GradientTape, Traced
 from tracebridge.closedform.reward_bounded import collecting_recursion, until_recursion
+from tracebridge.closedform.reward_graph import not_surely_reached, reference_states, total_reward_regions
 from tracebridge.closedform.until import BoundedPath, decided_by_graph, until_form
-from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import (
     AutomatonPath,
     CumulativeReward,
     InstantaneousReward,
     LongRunReward,
     Next,
-    Number,
     PathReward,
     Probability,
     Quantified,
@@ -186,17 +185,11 @@ class TracedOperators:
                 return self._long_run_average(per_step)
 
     def _reward_until(self, per_step: Floats, target: Mask) -> Traced:
-        matrix = self._chain.transitions
-        missing = reaching(matrix, ~reaching(matrix, target), through=~target)
-        collecting = ~missing & ~target
-        return self._infinite_where(missing, self._sum_of_gains(per_step, collecting))
+        missing = not_surely_reached(self._chain.transitions, target)
+        return self._infinite_where(missing, self._sum_of_gains(per_step, ~missing & ~target))
 
     def _cumulative(self, path: CumulativeReward, per_step: Floats) -> Traced:
-        steps = None if path.bound is None else number_of_steps(path.bound) - path.strict
-        if steps is not None and steps < 0:
-            raise PropertyError(
-                problem_at("C<0 collects nothing", "the first bound that means something is C<=0", path.span)
-            )
+        steps = collected_steps(path)
         if path.reward_bounds:
             if path.discount is not None:
                 raise UnsupportedError("a discount together with a reward bound is not evaluated")
@@ -204,11 +197,7 @@ class TracedOperators:
             if steps is not None:
                 dimensions.append(step_budget(self._chain, 0, steps))
             return self._collected_within(per_step, dimensions)
-        factor = 1.0
-        if path.discount is not None:
-            if not isinstance(path.discount, Number) or not 0 < path.discount.value < 1:
-                raise PropertyError(problem_at("a discount factor lies strictly between 0 and 1", None, path.span))
-            factor = float(path.discount.value)
+        factor = 1.0 if path.discount is None else float(discount_factor(path.discount))
         if steps is not None:
             gain = self.tape.constant(per_step)
             return self.tape.iterate(self._edges, self._zero, steps, self._everywhere, gain, factor)
@@ -217,33 +206,19 @@ class TracedOperators:
         return self._total_reward(per_step)
 
     def _total_reward(self, per_step: Floats) -> Traced:
-        recurrent, earning = np.zeros_like(self._everywhere), np.zeros_like(self._everywhere)
-        for states in recurrent_classes(self._chain.transitions):
-            recurrent[states] = True
-            earning[states] = bool((per_step[states] > 0).any())
-        endless = reaching(self._chain.transitions, earning)
-        return self._infinite_where(endless, self._sum_of_gains(per_step, ~endless & ~recurrent))
+        endless, collecting = total_reward_regions(self._chain.transitions, per_step > 0)
+        return self._infinite_where(endless, self._sum_of_gains(per_step, collecting))
 
     def _long_run_average(self, per_step: Floats) -> Traced:
         """Cycles through one state of each recurrent class: see `long_run.long_run_average`."""
-        tape, n = self.tape, self._chain.n_states
-        recurrent, references = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-        reference_of = np.zeros(n, dtype=np.int64)
-        for states in recurrent_classes(self._chain.transitions):
-            recurrent[states] = True
-            references[states[0]] = True
-            reference_of[states] = states[0]
+        tape = self.tape
+        of_class, class_of, recurrent, references = reference_states(self._chain.transitions)
+        inner = recurrent & ~references
         reward, length = (
-            tape.iterate(
-                self._edges,
-                self._sum_of_gains(gain, recurrent & ~references),
-                1,
-                references,
-                tape.constant(gain),
-            )
-            for gain in (per_step, np.ones(n))
+            tape.iterate(self._edges, self._sum_of_gains(gain, inner), 1, references, tape.constant(gain))
+            for gain in (per_step, np.ones_like(per_step))
         )
-        average = tape.take(tape.quotient(reward, length), reference_of)
+        average = tape.take(tape.quotient(reward, length), of_class[class_of])
         return tape.solve(self._edges, tape.where(recurrent, average, self._zero), ~recurrent)
 
     def _sum_of_gains(self, per_step: Floats, active: Mask, factor: float = 1.0) -> Traced:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.graph import recurrent_classes
 from tracebridge.closedform.enclosure import EnclosureVector
+from tracebridge.closedform.reward_graph import reference_states
 
 if TYPE_CHECKING:
     from tracebridge.closedform.arithmetic import Arithmetic
@@ -20,28 +20,20 @@ def long_run_average(arithmetic: Arithmetic, per_step: EnclosureVector) -> Enclo
     (renewal reward theorem); neither aperiodicity nor a distribution over the class is needed. All classes are solved
     at once.
     """
-    classes = recurrent_classes(arithmetic.chain.transitions)
-    members = np.concatenate(classes)
-    sizes = np.array([len(states) for states in classes])
-    first = np.cumsum(sizes) - sizes
-    recurrent = np.zeros(len(per_step), dtype=np.bool_)
-    recurrent[members] = True
-    references = np.zeros_like(recurrent)
-    references[members[first]] = True
+    of_class, class_of, recurrent, references = reference_states(arithmetic.chain.transitions)
     zero, one = arithmetic.vector(np.zeros_like(recurrent)), arithmetic.vector(np.ones_like(recurrent))
     inner = recurrent & ~references
     reward, length = (
-        arithmetic.iterate(arithmetic.solve(inner, zero, gain), 1, references, gain=gain).take(members[first])
+        arithmetic.iterate(arithmetic.solve(inner, zero, gain), 1, references, gain=gain).take(of_class)
         for gain in (per_step, one)
     )
     average = reward / length
     if not average.exact:  # an average lies between the extremes of what is averaged
+        least, most = np.full(len(of_class), np.inf), np.full(len(of_class), -np.inf)
+        np.minimum.at(least, class_of[recurrent], per_step.lower[recurrent])
+        np.maximum.at(most, class_of[recurrent], per_step.upper[recurrent])
         average = EnclosureVector.from_bounds(
-            average.value,
-            np.maximum(average.lower, np.minimum.reduceat(per_step.lower[members], first)),
-            np.minimum(average.upper, np.maximum.reduceat(per_step.upper[members], first)),
+            average.value, np.maximum(average.lower, least), np.minimum(average.upper, most)
         )
-    class_of_state = np.zeros(len(per_step), dtype=np.int64)
-    class_of_state[members] = np.repeat(np.arange(len(classes)), sizes)
-    boundary = EnclosureVector.where(recurrent, average.take(class_of_state), zero)
+    boundary = EnclosureVector.where(recurrent, average.take(class_of), zero)
     return arithmetic.solve(~recurrent, boundary)

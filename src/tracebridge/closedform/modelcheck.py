@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
+from tracebridge.closedform.bounds import collected_steps, number_of_steps, problem_at, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
 from tracebridge.closedform.budget import budgets, step_budget
 from tracebridge.closedform.conditioning import AmplificationProbe
@@ -176,11 +176,7 @@ def _reward(arithmetic: Arithmetic, operator: Reward, holds: Holds) -> Enclosure
 
 
 def _cumulative_reward(arithmetic: Arithmetic, path: CumulativeReward, per_step: EnclosureVector) -> EnclosureVector:
-    steps = None if path.bound is None else number_of_steps(path.bound) - path.strict
-    if steps is not None and steps < 0:
-        raise PropertyError(
-            problem_at("C<0 collects nothing", "the first bound that means something is C<=0", path.span)
-        )
+    steps = collected_steps(path)
     if path.reward_bounds:
         if path.discount is not None:
             raise UnsupportedError("a discount together with a reward bound is not evaluated")

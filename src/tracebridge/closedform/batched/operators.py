@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.graph import reaching, recurrent_classes
 from tracebridge.closedform.batched.chain_stack import LARGEST, SMALLEST
-from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
+from tracebridge.closedform.bounds import collected_steps, discount_factor, number_of_steps, step_window
 from tracebridge.closedform.branching import satisfied_by_runs
 from tracebridge.closedform.expected_reward import reward_structure
+from tracebridge.closedform.reward_graph import not_surely_reached, reference_states, total_reward_regions
 from tracebridge.closedform.until import BoundedPath, decided_by_graph, until_form
-from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import (
     CumulativeReward,
     InstantaneousReward,
     LongRunReward,
     Next,
-    Number,
     PathReward,
     Probability,
     Quantified,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from tracebridge.closedform.batched.chain_stack import ChainStack
     from tracebridge.closedform.bounds import StepWindow
-    from tracebridge.closedform.until import Holds, UntilForm, decided_by_graph
+    from tracebridge.closedform.until import Holds, UntilForm
     from tracebridge.pctl.ast import Operator
 
     Floats = NDArray[np.float64]
@@ -163,23 +162,16 @@ def _reward(stack: ChainStack, operator: Reward, holds: Holds) -> Floats:
 
 
 def _reward_until(stack: ChainStack, per_step: Floats, target: Mask) -> Floats:
-    matrix = stack.chain.transitions
-    missing = reaching(matrix, ~reaching(matrix, target), through=~target)
+    missing = not_surely_reached(stack.chain.transitions, target)
     zero = np.zeros((len(per_step), 1))
     return _infinite_where(missing, stack.solve(~missing & ~target, zero, per_step))
 
 
 def _cumulative(stack: ChainStack, path: CumulativeReward, per_step: Floats) -> Floats:
-    steps = None if path.bound is None else number_of_steps(path.bound) - path.strict
-    if steps is not None and steps < 0:
-        raise PropertyError(
-            problem_at("C<0 collects nothing", "the first bound that means something is C<=0", path.span)
-        )
+    steps = collected_steps(path)
     zero, everywhere = np.zeros((len(per_step), 1)), _everywhere(stack)
     if path.discount is not None:
-        if not isinstance(path.discount, Number) or not 0 < path.discount.value < 1:
-            raise PropertyError(problem_at("a discount factor lies strictly between 0 and 1", None, path.span))
-        factor = float(path.discount.value)
+        factor = float(discount_factor(path.discount))
         if steps is None:
             return stack.solve(everywhere, zero, per_step, factor)
         return stack.iterate(zero, steps, everywhere, per_step, factor)
@@ -190,33 +182,21 @@ def _cumulative(stack: ChainStack, path: CumulativeReward, per_step: Floats) -> 
 
 def total_reward(stack: ChainStack, per_step: Floats) -> Floats:
     """All that is ever collected, ``per_step`` in each state, shape (n,)."""
-    matrix = stack.chain.transitions
-    recurrent, earning = np.zeros(len(per_step), dtype=np.bool_), np.zeros(len(per_step), dtype=np.bool_)
-    for states in recurrent_classes(matrix):
-        recurrent[states] = True
-        earning[states] = bool((per_step[states] > 0).any())
-    endless = reaching(matrix, earning)
+    endless, collecting = total_reward_regions(stack.chain.transitions, per_step > 0)
     zero = np.zeros((len(per_step), 1))
-    return _infinite_where(endless, stack.solve(~endless & ~recurrent, zero, per_step))
+    return _infinite_where(endless, stack.solve(collecting, zero, per_step))
 
 
 def _long_run_average(stack: ChainStack, per_step: Floats) -> Floats:
     """See `tracebridge.closedform.long_run`: cycles through one state of each recurrent class."""
-    classes = recurrent_classes(stack.chain.transitions)
+    of_class, class_of, recurrent, references = reference_states(stack.chain.transitions)
     n = len(per_step)
-    recurrent, references = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-    first_of_state = np.zeros(n, dtype=np.int64)
-    for states in classes:
-        recurrent[states] = True
-        references[states[0]] = True
-        first_of_state[states] = states[0]
     inner = recurrent & ~references
     reward, length = (
-        stack.iterate(stack.solve(inner, np.zeros((n, 1)), gain), 1, references, gain)
+        stack.iterate(stack.solve(inner, np.zeros((n, 1)), gain), 1, references, gain)[of_class]
         for gain in (per_step, np.ones(n))
     )
-    with np.errstate(invalid="ignore"):  # 0/0 in the states that are no references
-        average = (reward / length)[first_of_state]
+    average = (reward / length)[class_of]
     return stack.solve(~recurrent, np.where(recurrent[:, None], average, 0.0))
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.closedform.bounds import number_of_steps, problem_at
+from tracebridge.closedform.bounds import collected_steps, number_of_steps
 from tracebridge.closedform.decision.choice_rewards import choice_gains, process_reward
 from tracebridge.closedform.decision.equation import OptimalityEquation
 from tracebridge.closedform.decision.evaluation import Evaluation, OptimalValues
 from tracebridge.closedform.decision.unfolding import COLLECTED, unfolded
 from tracebridge.closedform.expected_reward import infinite_where
-from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import CumulativeReward, InstantaneousReward, ReachReward, Reward, StepBound
 
 if TYPE_CHECKING:
@@ -39,13 +39,10 @@ class ExpectedReward(Evaluation[Reward]):
             case ReachReward():
                 return self._reward_until(choice_gains(self.process, structure), holds(path.operand), maximise=maximise)
             case CumulativeReward(discount=None, reward_bounds=()):
-                if path.bound is None:
-                    return self._total_reward(choice_gains(self.process, structure), maximise=maximise)
-                steps = number_of_steps(path.bound) - path.strict
-                if steps < 0:
-                    raise PropertyError(problem_at("C<0 collects nothing", "the first bound is C<=0", path.span))
+                gains, steps = choice_gains(self.process, structure), collected_steps(path)
+                if steps is None:
+                    return self._total_reward(gains, maximise=maximise)
                 nothing = self.optimiser.vector(~self.everywhere)
-                gains = choice_gains(self.process, structure)
                 return OptimalValues(
                     values=self.optimiser.iterate(nothing, steps, self.everywhere, maximise=maximise, gains=gains)
                 )

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tracebridge.closedform import directed
-from tracebridge.closedform.bounds import number_of_steps, problem_at, step_window
+from tracebridge.closedform.bounds import collected_steps, number_of_steps, step_window
 from tracebridge.closedform.enclosure import EnclosureVector
 from tracebridge.closedform.expected_reward import infinite_where, reward_structure
 from tracebridge.closedform.robust.fixed_point import BellmanEquation, solve_bellman
 from tracebridge.closedform.robust.possibilities import Possibilities
 from tracebridge.closedform.until import BoundedPath, until_form
-from tracebridge.errors import PropertyError, UnsupportedError
+from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import (
     Binary,
     CumulativeReward,
@@ -167,10 +167,7 @@ def _reward(chain: IntervalChain, operator: Reward, holds: Holds, *, maximise: b
             target = holds(path.operand)
             gain = _enclosed(structure.fractions(action=True))
             return _reward_until(possibilities, gain, target, maximise=maximise)
-        case CumulativeReward(bound=bound) if bound is not None and path.discount is None and not path.reward_bounds:
-            steps = number_of_steps(bound) - path.strict
-            if steps < 0:
-                raise PropertyError(problem_at("C<0 collects nothing", "the first bound is C<=0", path.span))
+        case CumulativeReward(discount=None, reward_bounds=()) if (steps := collected_steps(path)) is not None:
             gain = _enclosed(structure.fractions(action=True))
             return _iterated(possibilities, _indicator(~everywhere), steps, everywhere, maximise=maximise, gain=gain)
         case InstantaneousReward():
