@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.stats import binomtest
 
 from tracebridge.confidence.bootstrap import (
     Resampling,
@@ -21,6 +22,7 @@ from tracebridge.confidence.bootstrap import (
 from tracebridge.confidence.confidence_quality import confidence_quality
 from tracebridge.confidence.metric_value import ratio
 from tracebridge.errors import UsageError
+from tracebridge.inference.few_units import few_units_factor
 
 
 def all_weights(n_clusters: int, replicates: int, seed: int) -> NDArray[np.int64]:
@@ -53,7 +55,7 @@ def test_an_interval_is_that_of_a_loop_over_drawn_clusters(kinds: int) -> None:
     """With 1,000 and 4,000 replicates; the ends of the former have Monte-Carlo errors of .08 standard errors."""
     rng = np.random.default_rng(0)
     cluster = np.arange(240) % 60
-    numerator, denominator = 1.0 + cluster % kinds, 1.0 + (cluster % kinds) ** 2
+    numerator, denominator = 2.0 + cluster % kinds, 1.0 + (cluster % kinds) ** 2
     found = ratio_interval(numerator, denominator, cluster, 60, resampling=Resampling(replicates=4_000))
     units_of = [np.flatnonzero(cluster == c) for c in range(60)]
     values = []
@@ -96,6 +98,8 @@ def test_ratios_together_are_ratios_apart() -> None:
     rng = np.random.default_rng(2)
     cluster = rng.integers(25, size=300)
     denominator = (rng.random((300, 3)) < 0.5) * rng.random((300, 3))
+    denominator[:25] = 0.5  # all have units in every cluster
+    cluster[:25] = np.arange(25)
     numerator = denominator * rng.random((300, 3))
     together = ratio_intervals(numerator, denominator, cluster, 25)
     for m in range(3):
@@ -147,8 +151,9 @@ def test_a_basic_interval_is_the_percentile_one_mirrored_in_the_value() -> None:
         ratio_interval(y, np.ones(200), cluster, 200, resampling=Resampling(method=method))
         for method in ("percentile", "basic")
     )
-    assert basic.interval.lower == pytest.approx(2 * y.mean() - plain.interval.upper)
-    assert basic.interval.upper == pytest.approx(2 * y.mean() - plain.interval.lower)
+    factor = few_units_factor(200, 0.95)
+    assert basic.interval.lower == pytest.approx(y.mean() - (plain.interval.upper - y.mean()) / factor)
+    assert basic.interval.upper == pytest.approx(y.mean() + (y.mean() - plain.interval.lower) / factor)
     assert basic.end_errors == plain.end_errors[::-1]
 
 
@@ -158,11 +163,44 @@ def test_biased_replicates_are_told() -> None:
     correct[100:] = 1 - correct[100:]
     found = confidence_quality(confidence, correct, cluster_of_unit=np.arange(200), n_clusters=200)["ECE"]
     assert found.value == 0
-    assert found.lower > 0
+    assert found.lower == 0
     assert found.reason.startswith("interval unsure: its replicates lie +0.0")
     assert "from the value, whose standard error is 0.0" in found.reason
     raw = confidence_quality(confidence / 2, correct, cluster_of_unit=np.arange(200), n_clusters=200)["ECE"]
     assert raw.reason == ""
+
+
+@given(
+    st.integers(2, 400), st.sampled_from([0.5, 0.9, 0.95, 0.99]), st.floats(0, 1), st.sampled_from([(0, 1), (-1, 2)])
+)
+@settings(max_examples=30)
+def test_alike_clusters_are_no_certainty(n: int, level: float, value: float, bounds: tuple[float, float]) -> None:
+    """At a bound the interval is that of Clopper and Pearson for none of n, elsewhere in proportion to either bound."""
+    found = ratio_interval(
+        np.full(n, value), np.ones(n), np.arange(n), n, resampling=Resampling(replicates=20, level=level), bounds=bounds
+    )
+    others = 1 - binomtest(n, n).proportion_ci(level, method="exact").low
+    least, most = bounds
+    assert found.interval.lower == pytest.approx(value - others * (value - least), abs=1e-12)
+    assert found.interval.upper == pytest.approx(value + others * (most - value), abs=1e-12)
+    unbounded = ratio_interval(np.full(n, value), np.ones(n), np.arange(n), n, resampling=Resampling(replicates=20))
+    assert unbounded.interval.lower == unbounded.interval.upper == pytest.approx(value, abs=1e-12)
+    assert unbounded.status == "unsure"
+    assert unbounded.reason.startswith(f"all {n} clusters are alike, which tells no variation")
+
+
+@pytest.mark.parametrize(("n_clusters", "share"), [(8, 0.1), (8, 0.5), (25, 0.03), (25, 0.4)])
+def test_intervals_of_a_share_cover_it_also_where_clusters_are_few_or_alike(n_clusters: int, share: float) -> None:
+    """Clusters of two answers that agree; 400 corpora, so that a coverage of .95 is found above .91."""
+    rng, held = np.random.default_rng(11), 0
+    cluster = np.repeat(np.arange(n_clusters), 2)
+    for _ in range(400):
+        right = np.repeat((rng.random(n_clusters) < share).astype(float), 2)
+        found = ratio_interval(
+            right, np.ones(2 * n_clusters), cluster, n_clusters, resampling=Resampling(replicates=400), bounds=(0, 1)
+        ).interval
+        held += found.lower <= share <= found.upper
+    assert held / 400 > 0.91
 
 
 def test_few_clusters_are_told() -> None:
@@ -176,13 +214,15 @@ def test_one_cluster_has_no_interval() -> None:
     assert math.isnan(found.interval.lower)
     metric = found.attached_to(ratio("CRA", 5, 5, "blocks"))
     assert metric.status == "ok"
-    assert metric.reason == "interval undefined: 1 clusters have units of it, and at least 2 are needed"
+    assert metric.reason == "interval undefined: one cluster has all units of it, which tells no variation"
 
 
 def test_undefined_replicates_are_left_out_and_their_share_is_told() -> None:
     """With 2 of 20 clusters counted, a replicate has neither with chance .9**20 = .1216."""
     counted = (np.arange(20) < 2).astype(float)
-    found = ratio_interval(counted * np.arange(20), counted, np.arange(20), 20, resampling=Resampling(replicates=4_000))
+    found = ratio_interval(
+        counted * np.arange(20), counted, np.arange(20), 20, resampling=Resampling(replicates=4_000), bounds=(0, 1)
+    )
     assert found.undefined_share == pytest.approx(0.9**20, abs=4 * math.sqrt(0.1216 * 0.8784 / 4_000))
     assert found.status == "unstable"
     assert (found.interval.lower, found.interval.upper) == (0.0, 1.0)

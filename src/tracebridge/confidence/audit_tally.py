@@ -14,7 +14,7 @@ from tracebridge.confidence.metric_value import MetricValue, ratio
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracebridge.confidence.bootstrap import ClusterInterval, Resampling
+    from tracebridge.confidence.bootstrap import Bounds, ClusterInterval, Resampling
     from tracebridge.confidence.table import Codes, ConfidenceTable, Numbers
 
 _CELLS = 2**23  # of the matrices that are made of tallies at once
@@ -29,6 +29,7 @@ class RatioTally:
         numerator, denominator: (U,) what each unit adds; zero where it is no case of the metric.
         dropped: (U,) the unit may be a case, and a label that would tell is missing.
         trace: (U,) the rows of the traces that the units are from.
+        bounds: between which the ratio lies whatever the corpus.
     """
 
     name: str
@@ -37,6 +38,7 @@ class RatioTally:
     denominator: Numbers
     dropped: NDArray[np.bool_]
     trace: Codes
+    bounds: Bounds = (0.0, 1.0)
 
     @property
     def value(self) -> MetricValue:
@@ -69,13 +71,23 @@ def tally(
     denominator: NDArray[np.generic],
     trace: Codes,
     dropped: NDArray[np.bool_] | None = None,
+    bounds: Bounds = (0.0, 1.0),
 ) -> RatioTally:
-    """A tally of counts or indicators; whoever is dropped, or outside the denominator, adds nothing above either."""
+    """A tally of counts or indicators; whoever is dropped, or outside the denominator, adds nothing above either.
+
+    By default it is a share; say the ``bounds`` of any other ratio.
+    """
     left_out = np.zeros(len(trace), dtype=np.bool_) if dropped is None else dropped
     below = np.where(left_out, 0.0, denominator.astype(np.float64))
     above = np.where(below != 0, numerator.astype(np.float64), 0.0)
     return RatioTally(
-        name=name, denominator_name=denominator_name, numerator=above, denominator=below, dropped=left_out, trace=trace
+        name=name,
+        denominator_name=denominator_name,
+        numerator=above,
+        denominator=below,
+        dropped=left_out,
+        trace=trace,
+        bounds=bounds,
     )
 
 
@@ -106,6 +118,7 @@ def tally_intervals(
             cluster[tallies[group[0]].trace],
             table.n_clusters,
             resampling=resampling,
+            bounds=[tallies[i].bounds for i in group],
         )
         found.update(zip(group, intervals, strict=True))
     return tuple(found[i] for i in range(len(tallies)))

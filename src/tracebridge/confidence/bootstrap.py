@@ -9,7 +9,7 @@ Field and Welsh (2007), JRSS B 69.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from tracebridge.confidence.replicates import (
     DEFAULT_RESAMPLING,
+    UNBOUNDED,
     ClusterInterval,
     Resampling,
     interval_of_replicates,
@@ -28,6 +29,7 @@ from tracebridge.errors import UsageError
 
 __all__ = [
     "DEFAULT_RESAMPLING",
+    "UNBOUNDED",
     "ClusterInterval",
     "Resampling",
     "Statistic",
@@ -42,6 +44,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 #: From sums, shape (replicates, K), to the values of M metrics, shape (replicates, M); NaN where one is undefined.
 Statistic: TypeAlias = Callable[[Floats], Floats]
+
+#: Between which a metric lies.
+Bounds: TypeAlias = tuple[float, float]
 
 _CELLS = 2**21
 _SUMS_AT_ONCE = 2**18  # what a processor's cache holds
@@ -86,6 +91,7 @@ def ratio_interval(
     n_clusters: int,
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
+    bounds: Bounds = UNBOUNDED,
 ) -> ClusterInterval:
     """The interval of ``sum(numerator) / sum(denominator)`` over units; arguments as in `ratio_intervals`, (U,)."""
     (interval,) = ratio_intervals(
@@ -94,6 +100,7 @@ def ratio_interval(
         cluster_of_unit,
         n_clusters,
         resampling=resampling,
+        bounds=[bounds],
     )
     return interval
 
@@ -105,6 +112,7 @@ def ratio_intervals(
     n_clusters: int,
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
+    bounds: Sequence[Bounds] | None = None,
 ) -> tuple[ClusterInterval, ...]:
     """The intervals of M ratios of sums over U units, from the same replicates.
 
@@ -115,6 +123,7 @@ def ratio_intervals(
         numerator_by_unit, denominator_by_unit: shape (U, M), finite; 0 in both for a unit that a ratio does not count.
         cluster_of_unit: shape (U,), codes 0..n_clusters-1.
         n_clusters: the clusters of the corpus; those without units are drawn too, as they are part of it.
+        bounds: as in `totals_intervals`.
 
     Raises:
         UsageError: shapes that do not fit, codes out of range, numbers that are not finite.
@@ -125,7 +134,12 @@ def ratio_intervals(
     M = numerator.shape[1]
     table = np.hstack([numerator, denominator])
     intervals = totals_intervals(
-        table, lambda sums: quotient(sums[:, :M], sums[:, M:]), cluster_of_unit, n_clusters, resampling=resampling
+        table,
+        lambda sums: quotient(sums[:, :M], sums[:, M:]),
+        cluster_of_unit,
+        n_clusters,
+        resampling=resampling,
+        bounds=bounds,
     )
     top, bottom = numerator.sum(axis=0), denominator.sum(axis=0)
     residuals = quotient(numerator - quotient(top, bottom) * denominator, np.broadcast_to(bottom, numerator.shape))
@@ -143,6 +157,7 @@ def totals_intervals(
     n_clusters: int,
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
+    bounds: Sequence[Bounds] | None = None,
 ) -> tuple[ClusterInterval, ...]:
     """The intervals of M functions of K sums over U units, from the same replicates.
 
@@ -150,6 +165,7 @@ def totals_intervals(
         table: what each unit adds to the sums, shape (U, K), dense or sparse.
         statistic: from sums, shape (r, K), to values, shape (r, M).
         cluster_of_unit, n_clusters: as in `ratio_intervals`.
+        bounds: between which each of the M values lies whatever the corpus; none by default.
 
     Raises:
         UsageError: as there.
@@ -158,7 +174,9 @@ def totals_intervals(
     contributing = int(np.count_nonzero(_row_has_entries(by_cluster)))
     point = statistic(_product(np.ones((1, n_clusters)), by_cluster))[0]
     if contributing < 2:
-        reason = f"{contributing} clusters have units of it, and at least 2 are needed"
+        reason = (
+            "one cluster has all units of it, which tells no variation" if contributing else "no cluster has a unit"
+        )
         return tuple(undefined_interval(resampling, contributing, reason) for _ in point)
     rows = max(1, _SUMS_AT_ONCE // max(by_cluster.shape[1], 1))
     drawn, batches = _draws(by_cluster, resampling)
@@ -173,7 +191,9 @@ def totals_intervals(
     if resampling.method == "bca":
         left_out = _leave_one_out(by_cluster, statistic, rows)
     return tuple(
-        interval_of_replicates(values[:, m], point[m], left_out[:, m], contributing, resampling)
+        interval_of_replicates(
+            values[:, m], float(point[m]), left_out[:, m], contributing, resampling, bounds[m] if bounds else UNBOUNDED
+        )
         for m in range(len(point))
     )
 

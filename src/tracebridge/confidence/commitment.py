@@ -148,6 +148,14 @@ def commitment_tallies(pairs: CommitmentPairs) -> tuple[RatioTally, ...]:
         ("label_inconsistency", shift != 0, kept, "pairs that do not diverge"),
     )
     return tuple(
-        tally(name, among, numerator=above, denominator=below, dropped=dropped, trace=trace)
+        tally(
+            name,
+            among,
+            numerator=above,
+            denominator=below,
+            dropped=dropped,
+            trace=trace,
+            bounds=(-1.0 if name.startswith("NPCS") else 0.0, 1.0),
+        )
         for name, above, below, among in rows
     )

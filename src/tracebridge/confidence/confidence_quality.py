@@ -45,6 +45,10 @@ MEASURES = (
     "accuracy at coverage .5",
 )
 
+_BOUNDS = [
+    {"gap": (-1.0, 1.0), "resolution": (0.0, 0.25), "uncertainty": (0.0, 0.25)}.get(m, (0.0, 1.0)) for m in MEASURES
+]
+
 _NO_ANSWERS = "there are no answers with a confidence and a label"
 _ONE_CLASS = "the answers are all correct or all wrong"
 
@@ -96,7 +100,9 @@ def confidence_quality(
     metrics = _metrics(MEASURES, point, answers.n, answers.n_dropped)
     if cluster_of_unit is not None:
         clusters = _of_kept(cluster_of_unit, answers.n + answers.n_dropped, answers.kept)
-        intervals = totals_intervals(sums.table, sums.measures, clusters, n_clusters, resampling=resampling)
+        intervals = totals_intervals(
+            sums.table, sums.measures, clusters, n_clusters, resampling=resampling, bounds=_BOUNDS
+        )
         metrics = _with_intervals(metrics, intervals)
     return ConfidenceQuality(metrics=metrics, bins=ReliabilityBins.of(answers, n_bins, closed))
 

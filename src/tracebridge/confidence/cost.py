@@ -98,6 +98,7 @@ def _tallies(table: ConfidenceTable, mode: int) -> tuple[RatioTally, ...]:
             denominator=member & ~np.isnan(value),
             dropped=member & np.isnan(value),
             trace=every,
+            bounds=(0.0, 1.0 if name == QUANTITIES[0] else math.inf),
         )
         for name, among, value in rows
     )
@@ -142,5 +143,12 @@ def _ratio(
     )
     if resampling is None:
         return found
-    (interval,) = totals_intervals(sums, ratio_of_means, table.traces.cluster, table.n_clusters, resampling=resampling)
+    (interval,) = totals_intervals(
+        sums,
+        ratio_of_means,
+        table.traces.cluster,
+        table.n_clusters,
+        resampling=resampling,
+        bounds=[(0.0, math.inf)],
+    )
     return interval.attached_to(found)

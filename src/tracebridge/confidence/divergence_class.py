@@ -94,6 +94,7 @@ def class_tallies(classes: DivergenceClasses) -> tuple[RatioTally, ...]:
                 numerator=classes.shift,
                 denominator=member,
                 trace=classes.trace,
+                bounds=(-1.0, 1.0),
             ),
         ]
     for k, name in enumerate(CLASSES[:3]):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MEASURES = ("agreement", "kappa", "pabak", "directional_rate")
+_BOUNDS = ((0.0, 1.0), (-1.0, 1.0), (-1.0, 1.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,7 @@ def compare_judges(
         table.cluster_of_block[table.speaks.block[decided]],
         table.n_clusters,
         resampling=resampling,
+        bounds=_BOUNDS,
     )
     metrics = tuple(interval.attached_to(metric) for interval, metric in zip(intervals, found.metrics, strict=True))
     return JudgeAgreement(**{**{name: getattr(found, name) for name in found.__slots__}, "metrics": metrics})

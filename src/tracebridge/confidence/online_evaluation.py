@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tracebridge.confidence.bootstrap import DEFAULT_RESAMPLING, Resampling, ratio_interval
+from tracebridge.confidence.bootstrap import DEFAULT_RESAMPLING, UNBOUNDED, Bounds, Resampling, ratio_interval
 from tracebridge.confidence.confidence_quality import confidence_quality
 from tracebridge.confidence.metric_value import MetricValue, ratio
 from tracebridge.confidence.online import ResponseStream, prequential_confidence, selected_responses
@@ -95,7 +95,7 @@ def online_quality(
     rounds = "rounds with a response"
     metrics["selection accuracy"] = _over_rounds("selection accuracy", corrected, answered, rounds, resampling)
     metrics["gain over stated confidence"] = _over_rounds(
-        "gain over stated confidence", corrected - stated, answered, rounds, resampling
+        "gain over stated confidence", corrected - stated, answered, rounds, resampling, bounds=UNBOUNDED
     )
     return OnlineQuality(name=name, confidence=confidence, metrics=metrics)
 
@@ -151,8 +151,15 @@ def _selected_right(stream: ResponseStream, confidence: Floats) -> Floats:
 
 
 def _over_rounds(
-    name: str, numerator: Floats, denominator: Floats, denominator_name: str, resampling: Resampling
+    name: str,
+    numerator: Floats,
+    denominator: Floats,
+    denominator_name: str,
+    resampling: Resampling,
+    *,
+    bounds: Bounds = (0.0, 1.0),
 ) -> MetricValue:
     metric = ratio(name, float(numerator.sum()), float(denominator.sum()), denominator_name)
-    interval = ratio_interval(numerator, denominator, np.arange(len(numerator)), len(numerator), resampling=resampling)
+    rounds = np.arange(len(numerator))
+    interval = ratio_interval(numerator, denominator, rounds, len(rounds), resampling=resampling, bounds=bounds)
     return interval.attached_to(metric)

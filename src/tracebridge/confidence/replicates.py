@@ -1,6 +1,13 @@
 """The interval of a metric from its replicates, and how the replicates are to be drawn.
 
-Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapters 13 (percentile) and 14 (BCa).
+Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapters 13 (percentile) and 14 (BCa); percentile
+intervals are widened for there being few clusters as those of `tracebridge.inference.few_units` are.
+
+Clusters that are all alike, as where every answer is correct, give replicates without any spread. That is no
+certainty: were a share q of all clusters not like them, G clusters would have none of these with chance ``(1 - q)^G``.
+So the interval then reaches as far as a share ``1 - ((1 - level) / 2)^(1 / G)`` of clusters at the bounds of the metric
+would move it: for 0 of G that is the interval of Clopper and Pearson (1934), Biometrika 26. A metric without bounds,
+and a difference, which may be 0 by construction, has an interval without width then, which is said to be unsure.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from tracebridge.checking.result import number_to_json
 from tracebridge.errors import UsageError
-from tracebridge.inference.few_units import FEW_UNITS, too_few
+from tracebridge.inference.few_units import FEW_UNITS, resampled_interval, too_few
 from tracebridge.inference.intervals import Interval, equal_tailed, require_level
 
 if TYPE_CHECKING:
@@ -29,6 +36,11 @@ BootstrapMethod = Literal["percentile", "basic", "bca"]
 #: With more than this share of replicates undefined, an interval is called unstable.
 UNSTABLE_SHARE = 0.05
 
+#: The bounds of a metric that has none.
+UNBOUNDED = (-math.inf, math.inf)
+
+_ALIKE = 1e-9  # relative; what rounding makes of sums of clusters that are alike
+
 #: With a bias of more than so many standard errors, an interval is called unsure; a quarter is of no matter (Efron and
 #: Tibshirani, section 10.3).
 MOST_BIAS = 0.5
@@ -40,9 +52,9 @@ class Resampling:
 
     Attributes:
         replicates: how many. seed: of the draws. level: of the intervals.
-        method: ``percentile``; ``basic``, the percentile interval mirrored in the value, which takes off the bias of
-            measures that count noise as error, such as ECE, twice over in a replicate; or ``bca`` (bias-corrected and
-            accelerated, with the jackknife over clusters).
+        method: ``percentile``, which has the value in it; ``basic``, the interval between two quantiles mirrored in the
+            value, which takes off the bias of measures that count noise as error, such as ECE, twice over in a
+            replicate; or ``bca`` (bias-corrected and accelerated, with the jackknife over clusters).
 
     Raises:
         UsageError: fewer than two replicates, a level outside (0, 1).
@@ -110,22 +122,36 @@ class ClusterInterval:
 
 
 def interval_of_replicates(
-    values: Floats, point: float, left_out: Floats, n_clusters: int, resampling: Resampling
+    values: Floats,
+    point: float,
+    left_out: Floats,
+    n_clusters: int,
+    resampling: Resampling,
+    bounds: tuple[float, float] = UNBOUNDED,
 ) -> ClusterInterval:
     """The interval of one metric.
 
     Args:
         values: shape (replicates,), NaN where it is undefined. point: its value in the corpus.
         left_out: its values without each cluster, for ``bca`` alone. n_clusters: the clusters that have units of it.
+        bounds: between which it lies whatever the corpus.
     """
     defined = values[np.isfinite(values)]
     share = 1 - len(defined) / len(values)
     if len(defined) < 2 or math.isnan(point):
         reason = "the metric is undefined" if math.isnan(point) else "it was undefined in nearly every replicate"
         return undefined_interval(resampling, n_clusters, reason, share)
+    if float(np.abs(defined - point).max()) <= _ALIKE * max(1.0, abs(point)):
+        return _of_alike_clusters(point, n_clusters, resampling, bounds, share)
     method = f"cluster bootstrap ({resampling.method})"
     interval, end_errors = equal_tailed(defined, resampling.level, method)
-    if resampling.method == "basic":
+    if resampling.method == "percentile":
+        least, most = bounds
+        interval = resampled_interval(
+            defined, point, n_clusters, resampling.level, method, noun="cluster", least=least, most=most
+        )
+        interval = replace(interval, lower=float(interval.lower), upper=float(interval.upper))
+    elif resampling.method == "basic":
         interval = replace(interval, lower=2 * point - interval.upper, upper=2 * point - interval.lower)
         end_errors = end_errors[::-1]
     elif resampling.method == "bca":
@@ -156,6 +182,34 @@ def interval_of_replicates(
         n_clusters=n_clusters,
         undefined_share=share,
         status=status,
+        reason="; ".join(reasons),
+    )
+
+
+def _of_alike_clusters(
+    point: float, n_clusters: int, resampling: Resampling, bounds: tuple[float, float], undefined_share: float
+) -> ClusterInterval:
+    """The interval where no replicate differs from the value: see the top of this module."""
+    least, most = bounds
+    is_bounded = math.isfinite(most - least)
+    others = 1 - ((1 - resampling.level) / 2) ** (1 / n_clusters) if is_bounded else 0.0
+    alike, reasons = f"all {n_clusters} clusters are alike", []
+    if not is_bounded:
+        reasons.append(f"{alike}, which tells no variation")
+    if n_clusters < FEW_UNITS:
+        reasons.append(too_few(n_clusters, "cluster"))
+    return ClusterInterval(
+        interval=Interval(
+            lower=point - others * (point - least) if is_bounded else point,
+            upper=point + others * (most - point) if is_bounded else point,
+            level=resampling.level,
+            method=f"{alike} (Clopper-Pearson)" if is_bounded else alike,
+        ),
+        standard_error=0.0,
+        end_errors=(0.0, 0.0),
+        n_clusters=n_clusters,
+        undefined_share=undefined_share,
+        status="unsure" if reasons else "ok",
         reason="; ".join(reasons),
     )
 
