@@ -112,7 +112,7 @@ def audited_fields(audit: ConfidenceAudit) -> dict[str, dict[str, Any]]:
     groups["uncertainty"] = {
         "bootstrap_replicates": audit.settings["replicates"],
         "seed": audit.settings["seed"],
-        "interval_method": f"percentile cluster bootstrap, level {audit.settings['level']:g}",
+        "interval_method": f"percentile cluster bootstrap, widened for few clusters, level {audit.settings['level']:g}",
     }
     null, *oracles = audit.constructions
     groups["null_checks"] = {"permutation_null": null.to_dict(), "noisy_oracle": [c.to_dict() for c in oracles]}
