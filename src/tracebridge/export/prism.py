@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import UsageError
-from tracebridge.export.names import identifier_of
 from tracebridge.export.prism_text import (
     FORMAT_VERSION,
     MARKER,
-    double_text,
-    fraction_text,
-    label_line,
+    added_state_note,
+    entry_texts,
+    label_lines,
     nonzero_texts,
     quoted,
     reward_structure_lines,
-    where,
 )
 from tracebridge.export.prism_variables import format_with_variables
 from tracebridge.export.single_start import AddedState, added_state
@@ -67,7 +65,7 @@ def format_prism(chain: MarkovChain, *, max_states: int | None = MAX_STATES) -> 
         return "\n".join(lines) + "\n"
     _refuse_many(chain.n_states, "states", max_states)
     added = added_state(chain)
-    lines = [*_header(chain, added), "dtmc", "", *_module(chain, added), "", *_labels(chain, added)]
+    lines = [*_header(chain, added), "dtmc", "", *_module(chain, added), "", *label_lines(chain, "s", added)]
     for name, structure in chain.rewards.items():
         lines += ["", *reward_structure_lines(name, structure, "s")]
     return "\n".join(lines) + "\n"
@@ -100,10 +98,7 @@ def _header(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:
     yield "// character of that code point. tracebridge restores the chain from these comments exactly."
     if transitions == "float":
         yield "// Probabilities are doubles, digit by digit: a row sums to one up to their rounding only."
-    if added is not None:
-        yield f'// Runs start in several states, so s={chain.n_states} (label "{added.label}") was added: it leads'
-        yield "// to them and earns nothing. Runs are one step longer here: a step bound k becomes k+1."
-    yield ""
+    yield from added_state_note(added, f"s={chain.n_states}")
 
 
 def _module(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:
@@ -115,11 +110,7 @@ def _module(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:
     yield f"  s : [0..{max(start, n - 1, 1)}] init {start};{comment}"  # PRISM refuses a range of one value
     yield ""
     indptr, indices = chain.transitions.indptr.tolist(), chain.transitions.indices.tolist()
-    if chain.rationals is None:
-        values = [double_text(value) for value in chain.transitions.data.tolist()]
-    else:
-        bottoms = chain.rationals.denominators[chain.rationals.row_of_entry].tolist()
-        values = [fraction_text(*pair) for pair in zip(chain.rationals.numerators.tolist(), bottoms, strict=True)]
+    values = entry_texts(chain.transitions, chain.rationals)
     for i, name in enumerate(chain.states):
         row = slice(indptr[i], indptr[i + 1])
         yield command_line(i, indices[row], values[row], quoted(name))
@@ -132,14 +123,3 @@ def command_line(source: int, targets: Sequence[int], values: Sequence[str], com
     """The command of one state, with what its comment says."""
     branches = " + ".join(f"{value}:(s'={target})" for target, value in zip(targets, values, strict=True))
     return f"  [] s={source} -> {branches};  // {comment}"
-
-
-def _labels(chain: MarkovChain, added: AddedState | None) -> Iterator[str]:
-    for name, mask in chain.labels.items():
-        yield label_line(name, mask, "s")
-    for i, name in enumerate(chain.states):
-        if name not in chain.labels:
-            yield f'label "{identifier_of(name)}" = s={i};  // state {quoted(name)}'
-    if added is not None:
-        yield f'label "{added.label}" = s={chain.n_states};  // the added first state'
-        yield f'label "{added.initial_label}" = {where(chain.initial > 0, "s")};  // the states that it leads to'

@@ -15,7 +15,7 @@ from tracebridge.chain.decision_document import decision_from_dict, decision_to_
 from tracebridge.errors import UsageError
 from tracebridge.export.embedded_decision import embedded_lines, read_embedded
 from tracebridge.export.names import identifier_of
-from tracebridge.export.prism_text import double_text, fraction_text, label_line, nonzero_texts, quoted, where
+from tracebridge.export.prism_text import added_state_note, entry_texts, label_lines, nonzero_texts, quoted
 from tracebridge.export.single_start import added_state
 from tracebridge.export.whole_file import write_lines
 
@@ -85,7 +85,8 @@ def read_own_decision(text: str, *, path: str | None = None) -> DecisionProcess:
 
 def model_lines(process: DecisionProcess) -> Iterator[str]:
     """The lines of the model alone, as tools read it: without the copy that `read_own_decision` restores it from."""
-    yield from ("mdp", "", *_module(process), "", *_labels(process))
+    added = added_state(process.frame)
+    yield from ("mdp", "", *_module(process), "", *label_lines(process.frame, _VARIABLE, added))
     for name, structure in process.rewards.items():
         yield from ("", *_rewards(process, name, structure))
 
@@ -99,10 +100,7 @@ def _head(process: DecisionProcess) -> Iterator[str]:
     yield f"// A decision process of {process.n_states} states and {process.n_choices} choices. The comment behind a"
     yield "// command names its state and its action, that behind a label or a reward structure gives the name that its"
     yield "// identifier stands for. tracebridge restores the process from the document at the end."
-    if (added := added_state(process.frame)) is not None:
-        yield f'// Runs start in several states, so s={process.n_states} (label "{added.label}") was added: it leads'
-        yield "// to them and earns nothing. Runs are one step longer here: a step bound k becomes k+1."
-    yield ""
+    yield from added_state_note(added_state(process.frame), f"{_VARIABLE}={process.n_states}")
 
 
 def _module(process: DecisionProcess) -> Iterator[str]:
@@ -113,11 +111,7 @@ def _module(process: DecisionProcess) -> Iterator[str]:
     yield f"  {_VARIABLE} : [0..{max(first, n - 1, 1)}] init {first};"  # PRISM refuses a range of one value
     yield ""
     indptr, indices = process.transitions.indptr.tolist(), process.transitions.indices.tolist()
-    if process.rationals is None:
-        values = [double_text(value) for value in process.transitions.data.tolist()]
-    else:
-        bottoms = process.rationals.denominators[process.rationals.row_of_entry].tolist()
-        values = [fraction_text(*pair) for pair in zip(process.rationals.numerators.tolist(), bottoms, strict=True)]
+    values = entry_texts(process.transitions, process.rationals)
     row = 0
     for i, names in enumerate(process.actions):
         for name, identifier in zip(names, _identifiers(names), strict=True):
@@ -143,18 +137,6 @@ def _identifiers(names: tuple[str, ...]) -> list[str]:
             identifier = f"_x_c{position}_{identifier}"  # as which no name is ever written
         found.append(identifier)
     return found
-
-
-def _labels(process: DecisionProcess) -> Iterator[str]:
-    for name, mask in process.labels.items():
-        yield label_line(name, mask, _VARIABLE)
-    for i, name in enumerate(process.states):
-        if name not in process.labels:
-            yield f'label "{identifier_of(name)}" = {_VARIABLE}={i};  // state {quoted(name)}'
-    if (added := added_state(process.frame)) is not None:
-        yield f'label "{added.label}" = {_VARIABLE}={process.n_states};  // the added first state'
-        leads_to = where(process.initial > 0, _VARIABLE)
-        yield f'label "{added.initial_label}" = {leads_to};  // the states that it leads to'
 
 
 def _rewards(process: DecisionProcess, name: str, structure: RewardStructure) -> Iterator[str]:

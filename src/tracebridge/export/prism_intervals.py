@@ -13,9 +13,15 @@ import numpy as np
 
 from tracebridge.chain.interval import compared_with_one
 from tracebridge.errors import UsageError
-from tracebridge.export.names import identifier_of
 from tracebridge.export.prism import MAX_STATES, command_line
-from tracebridge.export.prism_text import double_text, label_line, nonzero_texts, quoted, reward_structure_lines, where
+from tracebridge.export.prism_text import (
+    added_state_note,
+    double_text,
+    label_lines,
+    nonzero_texts,
+    quoted,
+    reward_structure_lines,
+)
 from tracebridge.export.single_start import added_state
 
 if TYPE_CHECKING:
@@ -53,7 +59,7 @@ def format_prism_intervals(
             raise UsageError(f"state {chain.states[i]!r}: with the floor {floor!r} its lower bounds sum to over 1")
     added = added_state(chain.member)
     lines = [*_header(chain, int(np.count_nonzero(vanishing)), floor, added), "dtmc", ""]
-    lines += [*_module(chain, lower.tolist(), added), "", *_labels(chain, added)]
+    lines += [*_module(chain, lower.tolist(), added), "", *label_lines(chain.member, "s", added)]
     for name, structure in chain.rewards.items():
         lines += ["", *reward_structure_lines(name, structure, "s")]
     return "\n".join(lines) + "\n"
@@ -68,10 +74,7 @@ def _header(chain: IntervalChain, vanishing: int, floor: float | None, added: Ad
     elif vanishing and floor is not None:
         yield f"// {vanishing} lower bounds of 0 were raised to {double_text(floor)}, as both tools want positive ones:"
         yield "// chains with a smaller probability there are left out, and the bounds of a property may be too narrow."
-    if added is not None:
-        yield f'// Runs start in several states, so s={chain.n_states} (label "{added.label}") was added: it leads'
-        yield "// to them and earns nothing. Runs are one step longer here: a step bound k becomes k+1."
-    yield ""
+    yield from added_state_note(added, f"s={chain.n_states}")
 
 
 def _module(chain: IntervalChain, lower: list[float], added: AddedState | None) -> Iterator[str]:
@@ -91,14 +94,3 @@ def _module(chain: IntervalChain, lower: list[float], added: AddedState | None) 
         masses = [f"[{mass},{mass}]" for _, mass in entries]
         yield command_line(n, [i for i, _ in entries], masses, "the initial distribution")
     yield "endmodule"
-
-
-def _labels(chain: IntervalChain, added: AddedState | None) -> Iterator[str]:
-    for name, mask in chain.labels.items():
-        yield label_line(name, mask, "s")
-    for i, name in enumerate(chain.states):
-        if name not in chain.labels:
-            yield f'label "{identifier_of(name)}" = s={i};  // state {quoted(name)}'
-    if added is not None:
-        yield f'label "{added.label}" = s={chain.n_states};  // the added first state'
-        yield f'label "{added.initial_label}" = {where(chain.initial > 0, "s")};  // the states that it leads to'

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
-    from tracebridge.chain.rational import RationalVector
+    from tracebridge.chain.markov import MarkovChain
+    from tracebridge.chain.rational import RationalMatrix, RationalVector
     from tracebridge.chain.reward_structure import RewardStructure
+    from tracebridge.export.single_start import AddedState
 
 #: Integers of more bits are not written: Python turns no much longer ones into decimals.
 MAX_INTEGER_BITS = 14_000
@@ -71,6 +74,32 @@ def label_line(name: str, mask: NDArray[np.bool_], variable: str) -> str:
     return f'label "{identifier_of(name)}" = {where(mask, variable)};  // label {quoted(name)}'
 
 
+def label_lines(chain: MarkovChain, variable: str, added: AddedState | None) -> Iterator[str]:
+    """All labels of a chain, its states, and the added first state, over one variable that counts the states."""
+    for name, mask in chain.labels.items():
+        yield label_line(name, mask, variable)
+    for i, name in enumerate(chain.states):
+        if name not in chain.labels:
+            yield f'label "{identifier_of(name)}" = {variable}={i};  // state {quoted(name)}'
+    if added is not None:
+        initial = where(chain.initial > 0, variable)
+        yield from added_state_labels(added, f"{variable}={chain.n_states}", initial)
+
+
+def added_state_labels(added: AddedState, place: str, initial: str) -> Iterator[str]:
+    """What is true in an added first state, and in the states that it leads to, by the formulas of both."""
+    yield f'label "{added.label}" = {place};  // the added first state'
+    yield f'label "{added.initial_label}" = {initial};  // the states that it leads to'
+
+
+def added_state_note(added: AddedState | None, place: str) -> Iterator[str]:
+    """What the head of a file says of an added first state; ends the head."""
+    if added is not None:
+        yield f'// Runs start in several states, so {place} (label "{added.label}") was added: it leads'
+        yield "// to them and earns nothing. Runs are one step longer here: a step bound k becomes k+1."
+    yield ""
+
+
 def reward_structure_lines(name: str, structure: RewardStructure, variable: str) -> Iterator[str]:
     """A reward structure over the values of a variable."""
     action = structure.action
@@ -101,6 +130,14 @@ def nonzero_texts(values: NDArray[np.float64], exact: RationalVector | None) -> 
     if exact is None:
         return [(i, double_text(float(values[i]))) for i in np.flatnonzero(values).tolist()]
     return [(i, fraction_text(top, exact.denominator)) for i, top in enumerate(exact.numerators.tolist()) if top]
+
+
+def entry_texts(transitions: csr_array, rationals: RationalMatrix | None) -> list[str]:
+    """The texts of the stored entries of a matrix, in their order; ``transitions`` are the roundings of rationals."""
+    if rationals is None:
+        return [double_text(value) for value in transitions.data.tolist()]
+    bottoms = rationals.denominators[rationals.row_of_entry].tolist()
+    return [fraction_text(*pair) for pair in zip(rationals.numerators.tolist(), bottoms, strict=True)]
 
 
 def double_text(value: float) -> str:

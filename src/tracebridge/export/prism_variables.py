@@ -19,9 +19,10 @@ from tracebridge.chain.reward_structure import RewardStructure
 from tracebridge.export.prism_text import (
     MARKER,
     VARIABLES_VERSION,
+    added_state_labels,
+    added_state_note,
     disjunction,
-    double_text,
-    fraction_text,
+    entry_texts,
     label_line,
     nonzero_texts,
     quoted,
@@ -72,9 +73,7 @@ def format_with_variables(chain: MarkovChain, layout: VariableLayout) -> tuple[l
     lines += [label_line(name, mask, layout.variables[0]) for name, mask in over_categories.items()]
     if added is not None:
         start = _guard(layout.variables[:1], layout.added_values[:1])
-        lines.append(f'label "{added.label}" = {start};  // the added first state')
-        initial = _initial_condition(chain, layout)
-        lines.append(f'label "{added.initial_label}" = {initial};  // the states that it leads to')
+        lines += added_state_labels(added, start, _initial_condition(chain, layout))
     for name, structure in chain.rewards.items():
         lines += ["", *reward_structure_lines(name, _of_first_copies(structure, layout), layout.variables[0])]
     return lines, len(commands)
@@ -98,10 +97,7 @@ def _header(chain: MarkovChain, layout: VariableLayout, added: AddedState | None
     yield "// exactly; states are in ascending order of their variables, and named by them."
     if transitions == "float":
         yield "// Probabilities are doubles, digit by digit: a row sums to one up to their rounding only."
-    if added is not None:
-        yield f'// Runs start in several states, so category={m + 2} (label "{added.label}") was added: it leads'
-        yield "// to them and earns nothing. Runs are one step longer here: a step bound k becomes k+1."
-    yield ""
+    yield from added_state_note(added, f"category={m + 2}")
 
 
 def category_line(number: int, name: str) -> str:
@@ -145,11 +141,7 @@ def _module(
 def _commands(chain: MarkovChain, layout: VariableLayout) -> Iterator[_Command]:
     """States with the same row together, in the order of their variables, the step last."""
     P, columns = chain.transitions, layout.columns
-    if chain.rationals is None:
-        texts = [double_text(value) for value in P.data.tolist()]
-    else:
-        bottoms = chain.rationals.denominators[chain.rationals.row_of_entry].tolist()
-        texts = [fraction_text(*pair) for pair in zip(chain.rationals.numerators.tolist(), bottoms, strict=True)]
+    texts = entry_texts(P, chain.rationals)
     step = layout.variables.index(STEP) if STEP in layout.variables else None
     updates = _updates(chain, columns, step).tolist()
     indptr = P.indptr.tolist()

@@ -87,14 +87,17 @@ def build_model(
         first, last = int(indptr[start]), int(indptr[end])
         rows = np.repeat(np.arange(start, end), np.diff(indptr[start : end + 1]))
         builder.add_next_values(rows.tolist(), indices[first:last].tolist(), values[first:last])
-    labeling = StateLabeling(n)
+    return SparseDtmc[number](model_components(builder.build(), initial, rewards, exact=exact))
+
+
+def model_components(matrix: Any, initial: NDArray[np.bool_], rewards: StormRewards, *, exact: bool) -> Any:
+    """A matrix of Storm's with the label ``init`` and with rewards."""
+    number = Rational if exact else float
+    labeling = StateLabeling(len(initial))
     labeling.add_label("init")
-    labeling.set_states("init", BitVector(n, np.flatnonzero(initial).tolist()))
+    labeling.set_states("init", BitVector(len(initial), np.flatnonzero(initial).tolist()))
     models = {
         name: SparseRewardModel[number](optional_state_reward_vector=state, optional_state_action_reward_vector=action)
         for name, (state, action) in rewards.items()
     }
-    components = SparseModelComponents[number](
-        transition_matrix=builder.build(), state_labeling=labeling, reward_models=models
-    )
-    return SparseDtmc[number](components)
+    return SparseModelComponents[number](transition_matrix=matrix, state_labeling=labeling, reward_models=models)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from stormpy import Rational
-from stormpy.datastructures import BitVector, SparseMatrixBuilder
-from stormpy.models import SparseMdp, SparseModelComponents, SparseRewardModel, StateLabeling
+from stormpy.datastructures import SparseMatrixBuilder
+from stormpy.models import SparseMdp
 
+from .loaded_chain import model_components
 from .number_codec import StormRewards, decode, decode_indices, one, zero
 from .protocol import LoadModel, WorkerError, unpack_mask
 
@@ -129,14 +130,4 @@ def _build(
             values[first:last],
             groups[start : min(n, start + chunk)].tolist(),
         )
-    labeling = StateLabeling(n)
-    labeling.add_label("init")
-    labeling.set_states("init", BitVector(n, np.flatnonzero(initial).tolist()))
-    models = {
-        name: SparseRewardModel[number](optional_state_reward_vector=state, optional_state_action_reward_vector=action)
-        for name, (state, action) in rewards.items()
-    }
-    components = SparseModelComponents[number](
-        transition_matrix=builder.build(), state_labeling=labeling, reward_models=models
-    )
-    return SparseMdp[number](components)
+    return SparseMdp[number](model_components(builder.build(), initial, rewards, exact=exact))
