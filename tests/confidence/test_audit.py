@@ -93,6 +93,16 @@ def test_polls_alone_leave_commitment_undefined_with_a_reason() -> None:
     json.dumps(audit.to_dict(), allow_nan=False)
 
 
+def test_what_cannot_be_fitted_is_not_called_recalibrated() -> None:
+    """All answers are correct: the map would be the identity, and its error that of confidence as stated."""
+    audit = audit_confidence(build_table([Run(blocks=[Block("c90:4 c60:4")]) for _ in range(12)]), replicates=20)
+    assert audit["ECE"].value == pytest.approx(0.25)
+    assert math.isnan(audit["ECE_isotonic"].value)
+    assert audit["ECE_isotonic"].reason == audit.undefined["ECE_isotonic"]
+    assert "all correct or all wrong" in audit.undefined["ECE_isotonic"]
+    assert "success[isotonic]" not in {metric.name for metric in audit.corpus.routers}
+
+
 def test_one_problem_cannot_be_held_out_and_one_cluster_has_no_interval() -> None:
     audit = audit_confidence(build_table([Run(blocks=T0)]), replicates=20, null_replicates=2)
     assert {"recalibration", "learned_router"} <= audit.undefined.keys()

@@ -65,7 +65,7 @@ def test_the_seed_matters() -> None:
 
 
 def test_what_cannot_be_split_is_refused() -> None:
-    with pytest.raises(FitError, match="1 groups"):
+    with pytest.raises(FitError, match="1 problem cannot"):
         tier_stratified_folds(np.zeros(4, dtype=int))
     with pytest.raises(UsageError, match="two folds"):
         tier_stratified_folds(np.arange(4), n_folds=1)

@@ -103,6 +103,11 @@ def test_identities(corpus: list[list[tuple[str, int, str]]]) -> None:
         if value.name.startswith("gap_to_oracle") and len(blocks.block):
             rule = value.name.removeprefix("gap_to_oracle[").removesuffix("]")
             assert value.value.value == pytest.approx(float(np.mean(found["oracle"] - found[rule])), abs=1e-12)
+        if value.name.startswith("gain_over_observed"):
+            gain = found[value.name.removeprefix("gain_over_observed[").removesuffix("]")] - found["runtime_argmax"]
+            assert value.value.denominator == np.count_nonzero(~np.isnan(gain))
+            if value.value.denominator:
+                assert value.value.value == pytest.approx(float(np.nanmean(gain)), abs=1e-12)
 
 
 @settings(max_examples=20)

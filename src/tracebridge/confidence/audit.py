@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from tracebridge.confidence.audit_group import AuditTallies, GroupAudit
+from tracebridge.confidence.audit_group import ECE_ISOTONIC, AuditTallies, GroupAudit
 from tracebridge.confidence.audit_regressions import fit_regressions
 from tracebridge.confidence.audit_tally import metric_values
 from tracebridge.confidence.bootstrap import Resampling
@@ -187,6 +187,7 @@ def audit_confidence(
         commitment=commitment_tallies(pairs),
         divergence=class_tallies(classes),
         recalibrated=recalibrated,
+        not_recalibrated=undefined.get(ECE_ISOTONIC, ""),
     )
     everything = np.ones(len(table.traces.identifier), dtype=np.bool_)
     regressions = fit_regressions(pools, pairs, level=level, seed=seed)
@@ -280,7 +281,7 @@ def _recalibrated(
             seed=resampling.seed,
         )
     except FitError as error:
-        undefined["recalibration"] = str(error)
+        undefined["recalibration"] = undefined[ECE_ISOTONIC] = str(error)
         return {}, mapped
     found = recalibration_table(
         table.polls.confidence[polls],
@@ -290,7 +291,11 @@ def _recalibrated(
         n_clusters=table.n_clusters,
         resampling=resampling,
     )
-    mapped[polls] = found["isotonic"][0].confidence
+    isotonic = found["isotonic"][0]
+    if unfitted := [fitted.reason for fitted in isotonic.by_fold if fitted.status == "undefined"]:
+        undefined[ECE_ISOTONIC] = f"nothing can be fitted to a half of the problems: there {unfitted[0]}"
+    else:
+        mapped[polls] = isotonic.confidence
     return {str(name): entry for name, entry in found.items()}, mapped
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.checking.result import number_to_json
+from tracebridge.confidence.audit_group import ECE_ISOTONIC
 from tracebridge.confidence.card import audit_card, unavailable
 from tracebridge.confidence.card_facts import corpus_facts
 from tracebridge.confidence.card_fields import CARD_GROUPS
@@ -25,7 +26,7 @@ CALIBRATOR = "isotonic"
 
 NON_CAUSAL = (
     "Routers are compared on recorded polls, block by block; no deliberation was run again with another router. "
-    "Recalibrated confidence was not routed on. Associations with the outcome are of the same traces, and no effects."
+    "Associations with the outcome are of the same traces, and no effects."
 )
 
 _METRICS = {
@@ -41,6 +42,8 @@ _METRICS = {
         "accuracy": "accuracy",
         "mean_confidence": "mean confidence",
         "ece": "ECE",
+        "ece_by_chance": "ECE_by_chance",
+        "calibration_p": "calibration_p",
         "brier": "Brier",
         "auroc": "AUROC",
     },
@@ -137,14 +140,16 @@ def _calibration(audit: ConfidenceAudit) -> dict[str, Any]:
         names = ("ece_bins", "ece_closed", "calibrator", "folds", "held_out_ece", "held_out_brier", "held_out_auroc")
         return fields | {name: unavailable(reason) for name in names}
     stated, held_out = (audit.recalibration[name][1] for name in ("identity", CALIBRATOR))
+    measures = {"held_out_ece": "ECE", "held_out_brier": "Brier", "held_out_auroc": "AUROC"}
+    not_held_out = audit.undefined.get(ECE_ISOTONIC)
     return fields | {
         "ece_bins": stated.bins.n_bins,
         "ece_closed": stated.bins.closed,
         "calibrator": CALIBRATOR,
         "folds": {"n_folds": N_FOLDS, "kept_together": "problems", "stratified_by": "tier"},
-        "held_out_ece": held_out["ECE"],
-        "held_out_brier": held_out["Brier"],
-        "held_out_auroc": held_out["AUROC"],
+        **{
+            name: unavailable(not_held_out) if not_held_out else held_out[measure] for name, measure in measures.items()
+        },
     }
 
 

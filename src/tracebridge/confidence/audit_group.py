@@ -10,7 +10,9 @@ import numpy as np
 
 from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.audit_tally import RatioTally, tally_intervals, with_intervals
+from tracebridge.confidence.chance_calibration import chance_calibration
 from tracebridge.confidence.confidence_quality import confidence_quality
+from tracebridge.confidence.rated_answers import RatedAnswers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 GroupKind = Literal["corpus", "tier", "cell"]
 
+ECE_ISOTONIC = "ECE_isotonic"
+
 AXES = ("routing", "routers", "calibration", "commitment", "divergence")
 
 
@@ -31,9 +35,10 @@ class GroupAudit:
 
     Attributes:
         kind, name: of the group. n_traces: how many traces it has.
-        routing: see `tracebridge.confidence.routing`. routers: success and gap to the oracle of each rule, see
-            `tracebridge.confidence.router`.
-        calibration: of the stated confidence of valid polls, and ``ECE_isotonic`` of the recalibrated one.
+        routing: see `tracebridge.confidence.routing`. routers: success, gap to the oracle and gain over the recorded
+            selection of each rule, see `tracebridge.confidence.router`.
+        calibration: of the stated confidence of valid polls, what its ECE would be by chance
+            (`tracebridge.confidence.chance_calibration`), and ``ECE_isotonic`` of the recalibrated one.
         commitment: see `tracebridge.confidence.commitment`. divergence: shares and shifts of the classes.
         design_effects: by metric (those of calibration excepted), its variance over clusters relative to that of
             independent units; NaN where it is not known.
@@ -77,7 +82,8 @@ class AuditTallies:
 
     Attributes:
         pools: of the blocks. routing, routers, commitment, divergence: the tallies of these axes.
-        recalibrated: (N,) the held-out isotonic confidence of each poll; NaN where there is none.
+        recalibrated: (N,) the held-out isotonic confidence of each poll; NaN where there is none. not_recalibrated: why
+            there is none at all; empty if there is some.
     """
 
     pools: BlockPools
@@ -86,6 +92,7 @@ class AuditTallies:
     commitment: Sequence[RatioTally]
     divergence: Sequence[RatioTally]
     recalibrated: Numbers
+    not_recalibrated: str
 
     def of_group(self, kind: GroupKind, name: str, traces: NDArray[np.bool_], resampling: Resampling) -> GroupAudit:
         """The metrics of some traces, given as a mask (T,)."""
@@ -126,4 +133,9 @@ class AuditTallies:
             )
             for confidence in (table.polls.confidence, self.recalibrated)
         )
-        return (*stated.metrics.values(), replace(mapped["ECE"], name="ECE_isotonic"))
+        answers = RatedAnswers.of(table.polls.confidence[polls], correct[polls])
+        by_chance = chance_calibration(answers, cluster[answers.kept], resampling=resampling)
+        isotonic = replace(mapped["ECE"], name=ECE_ISOTONIC)
+        if isotonic.status == "undefined" and self.not_recalibrated and answers.n:
+            isotonic = replace(isotonic, reason=self.not_recalibrated)
+        return (*stated.metrics.values(), *by_chance, isotonic)

@@ -43,8 +43,8 @@ def _fact(name: str, meaning: str, *, is_required: bool = True) -> CardField:
     return CardField(name=name, kind="fact", is_required=is_required, meaning=meaning)
 
 
-def _metric(name: str, meaning: str) -> CardField:
-    return CardField(name=name, kind="metric", is_required=True, meaning=meaning)
+def _metric(name: str, meaning: str, *, is_required: bool = True) -> CardField:
+    return CardField(name=name, kind="metric", is_required=is_required, meaning=meaning)
 
 
 def _group(name: str, heading: str, *fields: CardField) -> CardGroup:
@@ -97,6 +97,8 @@ _ALL_GROUPS = (
         _metric("accuracy", "of candidates"),
         _metric("mean_confidence", "of candidates"),
         _metric("ece", "expected calibration error"),
+        _metric("ece_by_chance", "of calibrated confidence in as many answers", is_required=False),
+        _metric("calibration_p", "chance of an ECE as large if confidence were calibrated", is_required=False),
         _fact("ece_bins", "number of its bins"),
         _fact("ece_closed", "which end of a bin belongs to it"),
         _metric("brier", "mean squared error"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.errors import FitError, UsageError
+from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,8 @@ def tier_stratified_folds(
         raise UsageError(f"groups of shape {groups.shape} and tiers of shape {tiers.shape}")
     present, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     if len(present) < n_folds:
-        raise FitError(f"{len(present)} groups of units cannot be split into {n_folds} folds")
+        what = counted(len(present), "problem")
+        raise FitError(f"{what} cannot be split into {n_folds} folds, as the answers to one stay together")
     tier_of_group = np.full(len(present), np.iinfo(np.int64).max)
     np.minimum.at(tier_of_group, place, tiers)
     by_name = np.arange(len(present))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from tracebridge.confidence.audit_tally import RatioTally, tally
+from tracebridge.confidence.bootstrap import UNBOUNDED
 from tracebridge.confidence.routing_pools import at_rows
 from tracebridge.confidence.table import UNKNOWN
 from tracebridge.errors import UsageError
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 CandidateSet = Literal["valid", "all"]
 
 ROUTEABLE_BLOCKS = "routeable blocks"
+RUNTIME = "runtime_argmax"
+ORACLE = "oracle"
 
 _WEIGHT_DECIMALS = 9  # sums of fractions in another order differ by rounding, and no more than that
 
@@ -102,13 +105,13 @@ def router_successes(blocks: RouteableBlocks, *, candidate_set: CandidateSet = "
     pools = blocks.pools
     score = pools.score[blocks.poll]
     return {
-        "runtime_argmax": _of_polls(blocks, pools.selected[blocks.block]),
+        RUNTIME: _of_polls(blocks, pools.selected[blocks.block]),
         "first_listed_argmax": _of_polls(blocks, pools.first_of_highest(pools.score)[blocks.block]),
         "top_confidence_tie_random": _top_confidence(blocks, candidate_set),
         "random_valid": blocks.mean(np.ones(len(score), dtype=np.bool_)),
         "majority_vote": _vote(blocks, np.ones(len(score))),
         "confidence_weighted_vote": _vote(blocks, score),
-        "oracle": (pools.n_correct[blocks.block] > 0).astype(np.float64),
+        ORACLE: (pools.n_correct[blocks.block] > 0).astype(np.float64),
         "worst": (pools.n_correct[blocks.block] == pools.n_valid[blocks.block]).astype(np.float64),
     }
 
@@ -119,20 +122,29 @@ def success_by_value(blocks: RouteableBlocks, value: Numbers) -> Numbers:
 
 
 def router_tallies(blocks: RouteableBlocks, successes: Mapping[str, Numbers]) -> tuple[RatioTally, ...]:
-    """By rule, its success and its gap to the oracle on the same blocks; units are all blocks of the corpus."""
+    """By rule, its success, its gap to the oracle and its gain over the recorded selection, on the same blocks.
+
+    Units are all blocks of the corpus. Gaps and gains are differences block by block, so that their intervals are
+    paired; a rule has none to itself.
+    """
     tallies = []
     for rule, success in successes.items():
-        known = ~np.isnan(success)
-        counted = _at(blocks, known)
-        for name, above in (("success", success), ("gap_to_oracle", successes["oracle"] - success)):
+        columns = {"success": success}
+        if rule != ORACLE:
+            columns["gap_to_oracle"] = successes[ORACLE] - success
+        if rule != RUNTIME:
+            columns["gain_over_observed"] = success - successes[RUNTIME]
+        for name, above in columns.items():
+            known = ~np.isnan(above)
             tallies.append(
                 tally(
                     f"{name}[{rule}]",
                     ROUTEABLE_BLOCKS,
                     numerator=_at(blocks, np.where(known, above, 0.0)),
-                    denominator=counted,
+                    denominator=_at(blocks, known),
                     dropped=blocks.dropped | (_at(blocks, ~known) > 0),
                     trace=blocks.pools.table.blocks.trace,
+                    bounds=(0.0, 1.0) if name == "success" else UNBOUNDED,
                 )
             )
     return tuple(tallies)

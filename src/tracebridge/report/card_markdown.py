@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tracebridge.confidence.card import AuditCard
 
 _DIGITS = 4
+_NAMING = ("name", "term", "mode", "sigma")
 
 
 def card_markdown(card: AuditCard) -> str:
@@ -43,12 +44,21 @@ def _rows(label: str, value: Any) -> Iterator[tuple[str, str]]:
         for key, item in value.items():
             yield from _rows(f"{label} / {key}", item)
     elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-        for index, item in enumerate(value):
-            yield from _rows(f"{label} / {index}", item)
+        for name, item in zip(_names(value), value, strict=True):
+            yield from _rows(f"{label} / {name}", item)
     elif isinstance(value, list):
         yield label, ", ".join(map(_plain, value)) or "none"
     else:
         yield label, _plain(value)
+
+
+def _names(items: list[Any]) -> list[str]:
+    """What tells the items of a list apart: a key that each of them has another value of, else their places."""
+    for key in _NAMING:
+        names = [_plain(item[key]) for item in items if isinstance(item, dict) and key in item]
+        if len(set(names)) == len(items):
+            return names
+    return [str(place) for place in range(len(items))]
 
 
 def _metric(metric: dict[str, Any]) -> str:
@@ -61,7 +71,7 @@ def _metric(metric: dict[str, Any]) -> str:
     ends = [metric.get("lower"), metric.get("upper")]
     if all(isinstance(end, int | float) for end in ends):
         text += f" [{ends[0]:.{_DIGITS}g}, {ends[1]:.{_DIGITS}g}]"
-    return f"{text} ({units})"
+    return f"{text} ({'; '.join(part for part in (units, metric.get('reason')) if part)})"
 
 
 def _plain(value: Any) -> str:

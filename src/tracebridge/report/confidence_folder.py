@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracebridge.checking.result import number_to_json
+from tracebridge.confidence.audit_group import ECE_ISOTONIC
 from tracebridge.confidence.calibration import ReliabilityBins
 from tracebridge.confidence.ranking import ConfidenceRanking
 from tracebridge.confidence.rated_answers import RatedAnswers
@@ -119,7 +120,7 @@ def _confidences(pools: BlockPools, audit: ConfidenceAudit) -> dict[str, RatedAn
     polls = np.flatnonzero(pools.table.polls.valid)
     labels = pools.correct[polls]
     found = {_STATED: RatedAnswers.of(pools.table.polls.confidence[polls], labels)}
-    if "isotonic" in audit.recalibration:
+    if "isotonic" in audit.recalibration and ECE_ISOTONIC not in audit.undefined:
         found[_RECALIBRATED] = RatedAnswers.of(audit.recalibration["isotonic"][0].confidence, labels)
     return found
 

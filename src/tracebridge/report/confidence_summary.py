@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from tracebridge.confidence.calibration import DEFAULT_BINS
 from tracebridge.confidence.formal_model import OBSERVED
+from tracebridge.confidence.router import RUNTIME
 from tracebridge.report import markdown
 from tracebridge.report.table import verdict_columns, verdict_rows
 
@@ -24,11 +26,13 @@ MEANING: Final = {
     "MCR": "of blocks with a choice of valid polls: a wrong one is selected though a correct one is there",
     "PCCA": "correct polls state more confidence than wrong ones in their block (0.5: no signal)",
     "CTR": "a correct and a wrong poll state the same confidence",
-    "selected_invalid_rate": "the selected poll has no candidate",
+    "selected_invalid_rate": "the selected poll has no candidate, or no confidence on the scale, or was not parsed",
     "accuracy": "valid polls are correct",
     "mean confidence": "mean stated confidence",
-    "ECE": "expected calibration error, as stated",
-    "ECE_isotonic": "the same, recalibrated and held out",
+    "ECE": f"expected calibration error of stated confidence ({DEFAULT_BINS} bins of equal width, closed left)",
+    "ECE_by_chance": "the ECE that calibrated confidence would have here: what chance alone makes",
+    "calibration_p": "how likely chance makes an ECE as large, if confidence is calibrated",
+    "ECE_isotonic": "the ECE of recalibrated confidence, held out",
     "Brier": "mean squared error of stated confidence",
     "AUROC": "a correct poll states more confidence than a wrong one, over the corpus",
     "PSDR": "what is spoken differs from the poll that won the turn",
@@ -36,18 +40,34 @@ MEANING: Final = {
     "PSDRg": "of these, correct to wrong",
     "NPCS_unconditional": "net change of correctness by speaking",
 }
-_SUCCESS: Final = "success["
 UNSURE: Final = "?"
 """Stands behind an interval that is not to be relied on; metrics.csv has the reason."""
 
 
 def routers_of(audit: ConfidenceAudit) -> dict[str, MetricValue]:
     """By rule, the expected success of a routeable block."""
+    return _by_rule(audit, "success")
+
+
+def _by_rule(audit: ConfidenceAudit, kind: str) -> dict[str, MetricValue]:
     return {
-        metric.name.removeprefix(_SUCCESS).removesuffix("]"): metric
+        metric.name.removeprefix(f"{kind}[").removesuffix("]"): metric
         for metric in audit.corpus.routers
-        if metric.name.startswith(_SUCCESS)
+        if metric.name.startswith(f"{kind}[")
     }
+
+
+def _gain_text(gain: MetricValue | None) -> str:
+    if gain is None or gain.status == "undefined":
+        return "-"
+    if gain.value == gain.lower == gain.upper == 0:
+        return "none in any block"
+    text = f"{gain.value:+.4f}"
+    return text if math.isnan(gain.lower) else f"{text} [{gain.lower:+.4f}, {gain.upper:+.4f}]{_mark(gain)}"
+
+
+def _mark(metric: MetricValue) -> str:
+    return UNSURE if metric.reason else ""
 
 
 def metric_text(metric: MetricValue) -> str:
@@ -56,25 +76,23 @@ def metric_text(metric: MetricValue) -> str:
         return f"undefined: {metric.reason}"
     if math.isnan(metric.lower):
         return f"{metric.value:.4f}"
-    unsure = UNSURE if metric.reason else ""
-    return f"{metric.value:.4f} [{metric.lower:.4f}, {metric.upper:.4f}]{unsure}"
+    return f"{metric.value:.4f} [{metric.lower:.4f}, {metric.upper:.4f}]{_mark(metric)}"
 
 
 def headline_rows(audit: ConfidenceAudit) -> list[list[str]]:
     """One row a metric: name, value with interval, what it is of, what it means."""
     rows = []
-    for _, metric in audit.corpus:
-        if metric.name in MEANING:
-            units = f"{metric.denominator:g} {metric.denominator_name}"
-            rows.append([metric.name, metric_text(metric), units, MEANING[metric.name]])
+    for name, meaning in MEANING.items():
+        metric = audit[name]
+        rows.append([name, metric_text(metric), f"{metric.denominator:g} {metric.denominator_name}", meaning])
     return rows
 
 
 def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[str]]:
     """One row a router: success of a block and, where deliberations are a chain, P(pass) and blocks under it."""
     values = {} if isinstance(model, str) else {router.rule: router for router in model.routers}
-    blocks = routers_of(audit)
-    blocks[OBSERVED] = blocks.pop("runtime_argmax")  # the recorded selection, whatever rule made it
+    blocks, gains = (_by_rule(audit, kind) for kind in ("success", "gain_over_observed"))
+    blocks = {OBSERVED: blocks.pop(RUNTIME), **blocks}  # the recorded selection, whatever rule made it
     rows = []
     for rule in dict.fromkeys([*values, *blocks]):
         block, value = blocks.get(rule), values.get(rule)
@@ -82,6 +100,7 @@ def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[s
             [
                 rule,
                 "-" if block is None else metric_text(block),
+                _gain_text(gains.get(rule)),
                 "-" if value is None else f"{value.passes:.4f}",
                 "-" if value is None else f"{value.blocks:.3f}",
             ]
@@ -89,7 +108,7 @@ def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[s
     return rows
 
 
-ROUTER_COLUMNS: Final = ("router", "success of a block", "P(pass)", "blocks")
+ROUTER_COLUMNS: Final = ("router", "success of a block", "more than observed", "P(pass)", "blocks")
 METRIC_COLUMNS: Final = ("metric", "value", "of", "meaning")
 
 
@@ -104,10 +123,18 @@ def audit_notes(audit: ConfidenceAudit, corpus: ConfidenceCorpus) -> list[str]:
     if audit.settings["judge"] is None and audit.counts["valid_pairs"]:
         notes.append("no judge compared answers: what is not equal in canonical form counts as divergent")
     if audit.counts["clusters"] == audit.counts["traces"] > 1:
-        notes.append("every deliberation is a cluster of its own: intervals take them as independent")
-    if any(metric.reason and metric.status == "ok" for _, metric in audit.corpus):
+        notes.append(
+            "every deliberation is a cluster of its own: intervals take them as independent; if several are about one "
+            "question, say so by a field of the data (problem_uid or cluster_id; in polls problem or cluster)"
+        )
+    if any(metric.reason and not math.isnan(metric.lower) for metric in _shown(audit)):
         notes.append(f"an interval marked {UNSURE} is not to be relied on; metrics.csv has the reason")
     return notes
+
+
+def _shown(audit: ConfidenceAudit) -> Iterator[MetricValue]:
+    yield from (audit[name] for name in MEANING)
+    yield from routers_of(audit).values()
 
 
 def audit_markdown(audit: ConfidenceAudit, corpus: ConfidenceCorpus, model: FormalModel | str) -> str:
@@ -128,6 +155,11 @@ def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -
         yield ""
     yield markdown.table(list(METRIC_COLUMNS), headline_rows(audit))
     yield ""
+    if audit.recalibration:
+        yield "## Confidence recalibrated, held out by problem"
+        yield ""
+        yield markdown.table(["map", *_RECALIBRATED, "what is to be known"], list(_recalibration_rows(audit)))
+        yield ""
     yield "## Routers"
     yield ""
     yield markdown.table(list(ROUTER_COLUMNS), router_rows(audit, model))
@@ -138,6 +170,15 @@ def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -
         yield ""
         for name, reason in audit.undefined.items():
             yield f"- {markdown.escape(name)}: {markdown.escape(reason)}"
+
+
+def _recalibration_rows(audit: ConfidenceAudit) -> Iterator[list[str]]:
+    for name, (fitted, quality) in audit.recalibration.items():
+        label = "none (as stated)" if name == "identity" else name
+        yield [label, *(metric_text(quality[measure]) for measure in _RECALIBRATED), "; ".join(fitted.remarks) or "-"]
+
+
+_RECALIBRATED: Final = ("ECE", "Brier", "AUROC", "mean confidence")
 
 
 def _model_lines(model: FormalModel | str) -> Iterator[str]:
