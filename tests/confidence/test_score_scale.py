@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracebridge.confidence.score_scale import ScoreSightings, confidences, parse_scale, parse_score, tied
+from tracebridge.confidence.score_scale import (
+    ScoreSightings,
+    confidences,
+    is_percentage,
+    parse_scale,
+    parse_score,
+    tied,
+)
 from tracebridge.confidence.table import ScoreScale
 from tracebridge.errors import InputError, Location, UsageError
 
@@ -75,7 +82,11 @@ def test_only_the_first_places_are_kept() -> None:
         ("Unparseable", None),
         ("NaN", None),
         ("inf", None),
-        ("87%", None),
+        ("87%", 87),
+        (" 12.5 % ", 12.5),
+        ("%", None),
+        ("8%%", None),
+        ("87 percent", None),
         ("1_0", None),
         ("", None),
         (None, None),
@@ -90,6 +101,25 @@ def test_a_score_is_a_finite_number_or_nothing(text: object, value: float | None
     found = parse_score(text)
     assert found == value
     assert type(found) is type(value)
+
+
+def test_percentages_say_their_scale_however_small_they_are() -> None:
+    def seen(*texts: str) -> ScoreSightings:
+        found = ScoreSightings()
+        for text in texts:
+            score = parse_score(text)
+            assert score is not None
+            found.add(score, Location(path="polls.csv"), percentage=is_percentage(text))
+        return found
+
+    for texts in (("0.5%", "0.9%"), ("1%",), ("0%", "3%"), ("90%", "12")):
+        assert seen(*texts).scale().maximum == 100
+    assert seen("1").scale().maximum == 1
+    with pytest.raises(InputError, match="scores of two scales"):
+        seen("90%", "0.9").scale()
+    with pytest.raises(InputError, match=r"0\.5% is a percentage, and the scale that was stated ends at 1"):
+        seen("12", "0.5%").on(parse_scale("0-1"))
+    assert seen("0.5%").on(parse_scale("0-100")).maximum == 100
 
 
 def test_a_scale_is_written_by_its_ends() -> None:

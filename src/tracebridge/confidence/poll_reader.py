@@ -26,7 +26,7 @@ from tracebridge.confidence.lost_records import LostRecords
 from tracebridge.confidence.poll_columns import ITEM_FIELDS, find_poll_columns
 from tracebridge.confidence.poll_rows import PollRow, note_ignored, poll_rows, require_columns
 from tracebridge.confidence.record_lines import record_lines
-from tracebridge.confidence.score_scale import ScoreSightings, parse_score, stated
+from tracebridge.confidence.score_scale import ScoreSightings, is_percentage, parse_score, stated
 from tracebridge.errors import Location, Problem
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Outcome
@@ -169,8 +169,8 @@ def _checked(reading: _ItemReading, log: ProblemLog, sightings: ScoreSightings) 
     if reading.problems:
         log.refuse(reading.problems[:_MAX_PROBLEMS_PER_ITEM])
         return
-    for score, place in reading.scores:
-        sightings.add(score, place)
+    for score, place, percentage in reading.scores:
+        sightings.add(score, place, percentage=percentage)
     yield trace
 
 
@@ -182,7 +182,7 @@ class _ItemReading:
         self._rows = rows
         self._place = place or rows[0].place
         self.problems: list[Problem] = []
-        self.scores: list[tuple[int | float, Location]] = []
+        self.scores: list[tuple[int | float, Location, bool]] = []
 
     def trace(self) -> BroadcastTrace:
         if not self._rows:
@@ -218,7 +218,7 @@ class _ItemReading:
         score = parse_score(stated_confidence)
         is_blank = stated_confidence is None or _is_blank(stated_confidence)
         if score is not None:
-            self.scores.append((score, row.place))
+            self.scores.append((score, row.place, is_percentage(stated_confidence)))
         elif isinstance(stated_confidence, bool | list | dict):
             message = f"a confidence is a number, this is {shown(stated_confidence)}"
             self._problem(row.place, "confidence", message)

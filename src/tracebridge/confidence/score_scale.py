@@ -40,10 +40,11 @@ def parse_scale(text: str) -> ScoreScale:
 
 
 def parse_score(value: object) -> int | float | None:
-    """A score as people write it: a finite number, or its text; None for what is none (``Unparseable``, NaN, blank)."""
+    """A score as people write it: a finite number, its text or a percentage; None for what is none (NaN, blank)."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, str):
+        value = value.rstrip().removesuffix("%")
         try:
             value = float(value) if len(value) <= 100 and "_" not in value else math.nan
         except ValueError:
@@ -53,6 +54,11 @@ def parse_score(value: object) -> int | float | None:
     if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
         return None
     return value if math.isfinite(value) else None
+
+
+def is_percentage(value: object) -> bool:
+    """Whether a score is written with the sign that says its scale: ``90%`` is 90 of 100, and ``0.5%`` is .5 of 100."""
+    return isinstance(value, str) and value.rstrip().endswith("%")
 
 
 class ScoreSightings:
@@ -68,13 +74,19 @@ class ScoreSightings:
     def __init__(self) -> None:
         self._n = dict.fromkeys(self._KINDS, 0)
         self._places: dict[str, list[tuple[Location, float]]] = {kind: [] for kind in self._KINDS}
+        self._percentage: tuple[Location, float] | None = None
         self.largest = -math.inf
         self.are_whole = True
 
-    def add(self, score: float, place: Location) -> None:
-        """Take note of one score."""
+    def add(self, score: float, place: Location, *, percentage: bool = False) -> None:
+        """Take note of one score; that of a ``percentage`` is on the scale 0-100, however small it is."""
         below, fraction, end, above, beyond = self._KINDS
-        if 0 <= score <= 1:
+        if percentage and self._percentage is None:
+            self._percentage = (place, score)
+        if percentage and 0 <= score <= 100:
+            kind = above
+            self.largest = 100.0
+        elif 0 <= score <= 1:
             kind = end if score in (0, 1) else fraction
         elif score < 0:
             kind = below
@@ -87,7 +99,15 @@ class ScoreSightings:
         self.are_whole = self.are_whole and score == int(score)
 
     def on(self, scale: ScoreScale) -> ScoreScale:
-        """A scale that the user states; its scores are whole numbers if all that were seen are."""
+        """A scale that the user states; its scores are whole numbers if all that were seen are.
+
+        Raises:
+            InputError: there are percentages, and it does not end at 100.
+        """
+        if self._percentage is not None and scale.maximum != 100:
+            place, score = self._percentage
+            message = f"{score:g}% is a percentage, and the scale that was stated ends at {scale.maximum:g}"
+            raise InputError(Problem(location=place, message=message, hint="percentages are on the scale 0-100"))
         is_whole = scale.integer or (scale.maximum > 1 and self.are_whole and any(self._n.values()))
         return replace(scale, integer=is_whole)
 
@@ -102,7 +122,9 @@ class ScoreSightings:
         """
         below, fraction, _, above, beyond = self._KINDS
         if not any(self._n.values()):
-            raise InputError(Problem(location=Location(), message="no score can be read, so that there is no scale"))
+            message = "no score can be read, so that there is no scale"
+            hint = "a confidence is a number or a percentage; --map confidence=COLUMN says in which column"
+            raise InputError(Problem(location=Location(), message=message, hint=hint))
         if self._n[below] or self._n[beyond]:
             raise InputError(
                 self._at(below, "a score is below 0", "no scale of confidence has it; say which scale it is")
