@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tracebridge.confidence.bootstrap import Resampling
-from tracebridge.confidence.judge_agreement import agreement_of_counts, compare_judges, judge_pairs
+from tracebridge.confidence.judge_agreement import JudgeAgreement, agreement_of_counts, compare_judges, judge_pairs
 from tracebridge.errors import InputError, UsageError
 from tracebridge.studies.broadcast_notation import Block, Run, build_table
 
@@ -31,6 +31,25 @@ def test_published_tables(
     assert found["directional_rate"].value == pytest.approx(b / (b + c))
     assert found["pabak"].value == pytest.approx(2 * agreement - 1, abs=2e-6)
     assert 0 < found.mcnemar_p < 1e-30
+
+
+def test_the_lean_of_judges_allows_for_clusters() -> None:
+    """One pair a cluster: McNemar's own. Copies of pairs within clusters change nothing; as clusters they would."""
+    verdicts = [(1, 0)] * 14 + [(0, 1)] * 5 + [(1, 1), (0, 0)] * 4
+
+    def compared(copies: int, *, apart: bool) -> JudgeAgreement:
+        runs = [
+            Run(blocks=[Block("c90:4", "w:5", judged=pair)], cluster=copy * len(verdicts) + k if apart else k)
+            for copy in range(copies)
+            for k, pair in enumerate(verdicts)
+        ]
+        return compare_judges(build_table(runs, judges=("one", "two")), "one", "two")
+
+    once, thrice, more = compared(1, apart=True), compared(3, apart=False), compared(3, apart=True)
+    assert once.mcnemar_cluster_p == pytest.approx(once.mcnemar_p, rel=1e-12)
+    assert thrice.mcnemar_cluster_p == pytest.approx(once.mcnemar_p, rel=1e-12)
+    assert more.mcnemar_cluster_p == pytest.approx(thrice.mcnemar_p, rel=1e-12)
+    assert thrice.mcnemar_p < 0.001 < once.mcnemar_p
 
 
 def test_where_kappa_or_its_parts_have_no_value() -> None:

@@ -86,5 +86,7 @@ def test_routers_by_first_maximum_on_scores_at_random_are_ignorable():
             ("what comes next", "score band"),
         ]
         smallest.append(min(test.p_value for test in tests))
+        assert min(test.p_holm for test in tests) == min(1.0, 4 * smallest[-1])
+        assert all(test.p_value <= test.p_holm for test in tests)
     assert min(smallest) > 0.05 / 24 / 10
     assert max(smallest) > 0.05

@@ -197,10 +197,10 @@ def _show_models(run: AuditRun, model: FormalModel) -> None:
     from tracebridge.cli.verdicts import print_findings
     from tracebridge.report.table import verdict_columns, verdict_rows
 
-    rejected = [test for test in model.ignorability if test.p_value < _LEVEL_OF_ASSUMPTION]
+    rejected = [test for test in model.ignorability if test.p_holm < _LEVEL_OF_ASSUMPTION]
     for test in rejected:
         say(
-            f"note: {test.outcome} depends on how a poll came to be selected ({test.group}: p = {test.p_value:.4f}); "
+            f"note: {test.outcome} depends on how a poll came to be selected ({test.group}: p = {test.p_holm:.4f}); "
             "P(pass) under other routers, and the best and the worst, rest on the contrary"
         )
     if run.assessment is not None:

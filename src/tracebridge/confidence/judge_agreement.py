@@ -3,16 +3,20 @@
 With a both divergent, b the first alone, c the second alone, d neither, of N pairs decided by both: agreement
 p_o = (a + d) / N, chance agreement p_e = ((a + b)(a + c) + (c + d)(b + d)) / N^2, kappa = (p_o - p_e) / (1 - p_e)
 (Cohen 1960), PABAK = 2 p_o - 1, and the directional rate b / (b + c), 1/2 without a lean, which McNemar's test is of.
+Its variance b + c is that of independent pairs. Where pairs come in clusters, the sum of (b_g - c_g)^2 over these takes
+its place (as in Durkalski et al. 2003, Statistics in Medicine 22, with all pairs of one weight), which is the same where no
+cluster has two.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.bootstrap import quotient, totals_intervals
@@ -45,6 +49,7 @@ class JudgeAgreement:
         kappa_error: the large-sample standard error of kappa for independent pairs (Fleiss, Cohen and Everitt 1969);
             NaN where undefined.
         mcnemar, mcnemar_p: McNemar's statistic without correction, and its p-value; NaN where the judges never differ.
+        mcnemar_cluster_p: the p-value that allows for clusters; NaN without a table.
     """
 
     first: str
@@ -55,6 +60,7 @@ class JudgeAgreement:
     kappa_error: float
     mcnemar: float
     mcnemar_p: float
+    mcnemar_cluster_p: float = math.nan
 
     def __getitem__(self, name: str) -> MetricValue:
         return self.metrics[MEASURES.index(name)]
@@ -70,6 +76,7 @@ class JudgeAgreement:
             "kappa_error": number_to_json(self.kappa_error),
             "mcnemar": number_to_json(self.mcnemar),
             "mcnemar_p": number_to_json(self.mcnemar_p),
+            "mcnemar_cluster_p": number_to_json(self.mcnemar_cluster_p),
         }
 
 
@@ -122,18 +129,27 @@ def compare_judges(
     found = agreement_of_counts(
         first, second, (both, alone, other, neither), n_undecided=int((residual & ~decided).sum())
     )
+    cluster = table.cluster_of_block[table.speaks.block[decided]]
+    found = replace(found, mcnemar_cluster_p=_mcnemar_of_clusters(verdicts[decided], cluster))
     if resampling is None:
         return found
     intervals = totals_intervals(
         np.eye(4)[kind],
         _measures,
-        table.cluster_of_block[table.speaks.block[decided]],
+        cluster,
         table.n_clusters,
         resampling=resampling,
         bounds=_BOUNDS,
     )
     metrics = tuple(interval.attached_to(metric) for interval, metric in zip(intervals, found.metrics, strict=True))
-    return JudgeAgreement(**{**{name: getattr(found, name) for name in found.__slots__}, "metrics": metrics})
+    return replace(found, metrics=metrics)
+
+
+def _mcnemar_of_clusters(verdicts: NDArray[np.int8], cluster: NDArray[np.int64]) -> float:
+    """The p-value for verdicts (n, 2) and their clusters (n,); NaN where no cluster leans."""
+    lean = np.bincount(cluster, weights=verdicts[:, 0].astype(np.float64) - verdicts[:, 1])
+    variance = float((lean**2).sum())
+    return float(chi2.sf(float(lean.sum()) ** 2 / variance, 1)) if variance else math.nan
 
 
 def judge_pairs(table: ConfidenceTable) -> tuple[tuple[str, str], ...]:

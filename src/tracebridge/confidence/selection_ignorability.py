@@ -7,6 +7,7 @@ was a tie nor on how high the score was. Both are tested; tests can reject the a
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from scipy.stats import chi2
 from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.deliberation import STATES
 from tracebridge.confidence.routing_pools import at_rows
+from tracebridge.inference.null_distribution import holm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +37,7 @@ class IndependenceTest:
     Attributes:
         outcome, group: what was compared, in words.
         statistic, degrees: chi-square and its degrees of freedom; 0 degrees where nothing could be compared.
-        p_value: NaN where nothing could be compared.
+        p_value: NaN where nothing could be compared. p_holm: adjusted for all tests that were made.
         n, n_clusters: selections in strata with several groups and outcomes, and their clusters.
         note: empty, or why the p-value is no good.
     """
@@ -48,6 +50,7 @@ class IndependenceTest:
     n: int
     n_clusters: int
     note: str = ""
+    p_holm: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -82,7 +85,7 @@ def selection_ignorability(pools: BlockPools, deliberations: Deliberations) -> t
     band = np.searchsorted(bands, score, side="left")
     spoken_given = codes[:, 1]
     next_given = codes[:, 1] * len(STATES) + codes[:, 2]
-    return tuple(
+    tests = [
         independence_test(
             stratum[chosen], group[chosen], what[chosen], cluster[chosen], outcome=outcome_name, group_name=group_name
         )
@@ -91,7 +94,11 @@ def selection_ignorability(pools: BlockPools, deliberations: Deliberations) -> t
             ("what comes next", next_given, comes_next, routed & known),
         )
         for group_name, group in (("tied or not", tied), ("score band", band))
-    )
+    ]
+    made = [place for place, test in enumerate(tests) if not math.isnan(test.p_value)]
+    for place, adjusted in zip(made, holm([tests[place].p_value for place in made]), strict=True):
+        tests[place] = replace(tests[place], p_holm=adjusted)
+    return tuple(tests)
 
 
 def independence_test(

@@ -190,10 +190,18 @@ def _model_lines(model: FormalModel | str) -> Iterator[str]:
     yield "depend on the pool and on the kind of the selected poll alone. Tests of that:"
     yield ""
     rows = [
-        [test.outcome, test.group, f"{test.statistic:.2f}", str(test.degrees), f"{test.p_value:.4f}", test.note or "-"]
+        [
+            test.outcome,
+            test.group,
+            f"{test.statistic:.2f}",
+            str(test.degrees),
+            f"{test.p_value:.4f}",
+            f"{test.p_holm:.4f}",
+            test.note or "-",
+        ]
         for test in model.ignorability
     ]
-    yield markdown.table(["what", "against", "chi-square", "degrees", "p", "note"], rows)
+    yield markdown.table(["what", "against", "chi-square", "degrees", "p", "p (Holm)", "note"], rows)
     yield ""
     for review in model.reviews:
         routing = review.routing
