@@ -154,6 +154,11 @@ def test_check_and_assess_agree_on_runs_that_were_never_seen_to_end(
         assert (mine["verdict"], mine["marks"]) == (other["verdict"], other["marks"])
     assert found["properties"][0]["verdict"] == "undecided"
     assert "no end was seen" in found["properties"][1]["marks"]
+    assert run(["show", "out/chain.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == {"schema_version", "n_states", "exact", "missing"}
+    for verb, code in (("horizon", 4), ("whatif", 0)):
+        assert run([verb, "out/chain.json"]) == code
+        assert "no run was seen to end" in capsys.readouterr().err
 
 
 def test_assess_writes_certificate_second_opinions_and_the_observed_curve(

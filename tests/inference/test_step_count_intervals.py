@@ -62,6 +62,21 @@ def test_without_a_step_the_horizon_is_zero():
     assert (found.lower, found.upper) == (0, 0)
 
 
+def test_states_that_no_run_was_seen_to_leave_take_no_time():
+    """Without a prior: a third of the runs stay in two states for ever, so that only the others reach the horizon."""
+    paths = [(["s", "t"], "success"), (["s", "s"], "failure"), (["s", "u", "v", "u"], "censored")] * 5
+    fit = fit_counts(TransitionCounts.from_paths(paths), prior="none")
+    found = horizon_interval(fit, 0.01, draws=60, seed=1)
+    each = []
+    for stack in ChainPosterior.of_fit(fit).draws(60, 1):
+        for i in range(stack.draws):
+            P = stack.chain_at(i).transitions.toarray()
+            row = dict(zip(fit.chain.states, P[fit.chain.states.index("s")], strict=True))
+            gaps = (row["t"] / (1 - row["s"]) * row["s"] ** max(d - 1, 0) for d in range(1000))
+            each.append(next(d for d, gap in enumerate(gaps) if gap <= 0.01))
+    assert (found.lower, found.upper) == order_statistics(each, 0.95)
+
+
 def test_very_long_runs_are_bisected():
     """One state with a tiny exit: H = ceil(log gap / log(1 - exit)), by hand for each draw."""
     fit = fit_counts(TransitionCounts.from_paths([(["s"] * 100_000, "success")] * 3))

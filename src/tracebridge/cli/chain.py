@@ -8,6 +8,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
+from tracebridge.cli.gate_files import in_a_folder
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import (
     MODELS,
@@ -51,6 +52,7 @@ _MAX_MATRIX = 200
     "--output",
     "output",
     required=True,
+    callback=in_a_folder,
     metavar="FILE",
     type=PATH,
     help="The chain.json to write; - is standard output.",
@@ -187,6 +189,8 @@ def show(
     """
     from tracebridge.chain.decision import DecisionProcess
     from tracebridge.checking.models import read_model
+    from tracebridge.inference.identification import NO_END_REASON
+    from tracebridge.report.findings import end_was_seen
 
     values = parse_constants(constants)
     if sensitivity:
@@ -206,6 +210,8 @@ def show(
         return
     chain = read.chain
     document = _described(chain, d_max)
+    if read.fitted is not None and not end_was_seen(read.fitted):
+        document = {"schema_version": 1, "n_states": chain.n_states, "exact": chain.is_exact, "missing": NO_END_REASON}
     if read.expanded is not None and "missing" not in document:
         document["model"] = str(read.expanded.form)
     categories = [] if "missing" in document else _by_category(document["states"], chain)
@@ -371,7 +377,15 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     "most, or least, likely to be reached). [default: uniform]",
 )
 @click.option(
-    "-o", "--output", "output", default="-", show_default=True, metavar="FILE", type=PATH, help="Native JSON lines."
+    "-o",
+    "--output",
+    "output",
+    default="-",
+    show_default=True,
+    callback=in_a_folder,
+    metavar="FILE",
+    type=PATH,
+    help="Native JSON lines.",
 )
 @model_constants
 @common

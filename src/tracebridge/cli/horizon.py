@@ -81,9 +81,14 @@ def horizon(
 
     allowed = parse_decimal(gap, "--gap")
     reach = None if target is None else parse_decimal(target, "--target")
+    from tracebridge.errors import UnsupportedError
     from tracebridge.inference.expanded.posterior import FitDraws
+    from tracebridge.inference.identification import NO_END_REASON
+    from tracebridge.report.findings import end_was_seen
 
     read = read_model(model, constants=parse_constants(constants))
+    if read.fitted is not None and not end_was_seen(read.fitted):
+        raise UnsupportedError(f"{model} has no R(d): {NO_END_REASON}")
     with progress_line() as progress:
         progress("computing the curve, its shape and the rules")
         found = HorizonFigures.of(read.chain, allowed, reach, d_max)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.help_sections import Verb
+from tracebridge.cli.named_properties import named_properties
 from tracebridge.cli.options import PATH, checking, common, parse_constants
 from tracebridge.traces.problems import counted
 
@@ -73,8 +73,12 @@ def whatif(
     """
     from tracebridge.chain.edit import edited, parse_redirection, row_changes
     from tracebridge.checking.models import read_model
+    from tracebridge.inference.identification import NO_END_REASON
+    from tracebridge.report.findings import end_was_seen
 
     model = read_model(chain)
+    if model.fitted is not None and not end_was_seen(model.fitted):
+        say(f"note: {NO_END_REASON}")
     head = {"kind": "tracebridge-whatif", "schema_version": 1, "model": chain, "exact": exact, "d": budget}
     if not redirects:
         if properties is not None:
@@ -199,9 +203,8 @@ def _checked(
     from tracebridge.checking import CheckResult, default_engines
     from tracebridge.checking.models import model_for
     from tracebridge.checking.run import iter_check
-    from tracebridge.pctl import read_properties
 
-    file = read_properties(Path(properties) if properties != "-" else "-")
+    file = named_properties(properties)
     values = parse_constants(constants)
     names = engines or default_engines(prism)
     found = []

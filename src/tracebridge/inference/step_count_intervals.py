@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracebridge.chain.graph import reaching
 from tracebridge.errors import UsageError
 from tracebridge.inference.expanded.posterior import FitDraws
 from tracebridge.inference.intervals import Interval, require_level
@@ -77,7 +78,7 @@ def _interval(source: FitDraws, wanted: Callable[[Floats], Floats], draws: int, 
     stacks = list(source.draws(draws, seed))
     chain = source.posterior.chain
     success = chain.label("success").astype(np.float64)[:, None]
-    open_ = ~chain.label("absorbed")
+    open_ = ~chain.label("absorbed") & reaching(chain.transitions, chain.label("success"))
     limits = [np.broadcast_to(s.mean_at_start(s.solve(open_, success)), (s.draws,)) for s in stacks]
     goals = [wanted(limit) for limit in limits]
     ever = sum(int((limit >= goal).sum()) for limit, goal in zip(limits, goals, strict=True))
