@@ -34,6 +34,8 @@ MAX_BYTES = 2**30
 BUILD_TIME_LIMIT = 60.0
 
 _PRISM = re.compile(r"(\s|//[^\n]*(\n|$))*(dtmc|probabilistic|mdp|nondeterministic|ctmc|stochastic|pta|pomdp|smg|ma)\b")
+#: Documents of an assessment that are no models.
+_BESIDE_A_CHAIN = {"tracebridge-evidence", "tracebridge-results"}
 _READ_TYPES = {"dtmc", "probabilistic", "mdp", "nondeterministic"}
 _OWN_JSON = re.compile(rb'"kind"\s*:\s*"(chain-fit|expanded-fit|markov-chain|decision-process)"')
 
@@ -152,6 +154,8 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
             return Model(described=expanded.chain, expanded=expanded, path=name)
         if isinstance(data, dict) and data.get("kind") == decision_document.KIND:
             return Model(described=decision_document.decision_from_dict(data, name), path=name)
+        if isinstance(data, dict) and data.get("kind") in _BESIDE_A_CHAIN:
+            raise ModelError(f"this is {data['kind']!r} and no model; its chain is in the chain.json beside it")
         return Model(described=chain_from_dict(data, name), path=name)
     if is_own_decision(text):
         _refuse_constants(constants)
@@ -161,7 +165,9 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         return Model(described=read_own_prism(text, path=name), path=name, is_export=True)
     found = _PRISM.match(text)
     if not found:
-        raise ModelError("this is neither a JSON document of tracebridge nor a PRISM model")
+        raise ModelError(
+            "this is neither a JSON document of tracebridge nor a PRISM model (tracebridge fit makes a chain of traces)"
+        )
     if found[3] not in _READ_TYPES:
         raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc and mdp")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}
@@ -198,6 +204,8 @@ def _read(path: str | Path) -> tuple[str, str]:
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
     elif not Path(path).exists():
         raise ModelError("there is no such file", location=place)
+    elif Path(path).is_dir():
+        raise ModelError(f"this is a folder (give {Path(path) / 'chain.json'}, or the model in it)", location=place)
     else:
         try:
             with Path(path).open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -69,6 +70,16 @@ SECTIONS = {
 VERBS = {verb: told for verbs in SECTIONS.values() for verb, told in verbs.items()}
 
 
+def _what_was_meant(word: str) -> str:
+    """A verb or verb of a group that the word may stand for."""
+    if near := get_close_matches(word, VERBS, n=1):
+        return f"did you mean {near[0]}?"
+    for group in ("traces", "props"):
+        if word in getattr(import_module(f"tracebridge.cli.{group}"), group).commands:
+            return f"did you mean {group} {word}?"
+    return "tracebridge --help lists them"
+
+
 class _Verbs(click.Group):
     """The verbs of `VERBS`."""
 
@@ -80,6 +91,19 @@ class _Verbs(click.Group):
             return None
         verb: click.Command = getattr(import_module(f"tracebridge.cli.{VERBS[cmd_name][0]}"), cmd_name)
         return verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no verb {args[0]!r}; {_what_was_meant(args[0])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"there is no option {error.option_name} before the verb", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         longest = max(map(len, VERBS))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -15,6 +14,7 @@ from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.help_sections import Verb
+from tracebridge.cli.named_properties import named_properties
 from tracebridge.cli.options import PATH, checking, common, judging
 from tracebridge.version import __version__
 
@@ -46,8 +46,9 @@ Point = Mapping[str, Fraction | bool]
 
 @click.command(
     cls=Verb,
-    epilog="\b\nExamples: by every engine; in rationals at three budgets, for a CI system\n"
+    epilog="\b\nExamples: a file; one property; a file in rationals at three budgets, for a CI system\n"
     "  tracebridge check chain.json my.props\n"
+    "  tracebridge check chain.json 'P=? [ F<=8 \"success\" ]'\n"
     "  tracebridge check chain.json my.props --exact --const d=4:2:8 --junit check.xml",
 )
 @click.argument("model", type=PATH)
@@ -74,7 +75,7 @@ def check(
     as_json: bool,
     seed: int,
 ) -> int:
-    """Check the PROPERTIES file on MODEL with every engine and compare them.
+    """Check PROPERTIES, a file or the text of one, on MODEL with every engine and compare them.
 
     MODEL is a chain.json, a PRISM program, or a file that export writes. --const gives values to constants of the
     property file, and to undefined constants of a PRISM model. --const d=1:50, or d=1:5:50 with a step, is an
@@ -87,7 +88,7 @@ def check(
     from tracebridge.agreement import worst_exit_code
     from tracebridge.checking import ENGINE_NAMES, default_engines
     from tracebridge.cli.verdicts import ExperimentTable, print_findings
-    from tracebridge.pctl import Experiment, read_properties
+    from tracebridge.pctl import Experiment
     from tracebridge.report.recorded import recorded_standings
     from tracebridge.report.tool import engine_version
 
@@ -97,7 +98,7 @@ def check(
         raise click.UsageError("with --json standard output carries that document alone; give --summary a file")
     documented = as_json or junit is not None or summary is not None
     names = engines or default_engines(prism)
-    file = read_properties(Path(properties) if properties != "-" else "-")
+    file = named_properties(properties)
     experiment = Experiment.parse(part for text in constants for part in text.split(","))
     recorded = None if model == "-" else recorded_standings(model)
     standings = None if recorded is None else recorded.standings

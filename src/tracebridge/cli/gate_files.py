@@ -112,6 +112,8 @@ def in_a_folder(_context: click.Context, _parameter: click.Parameter, path: str 
     """The callback of an option: refuse at once what could not be written at the end."""
     if path is not None and path != "-":
         place = Path(path)
-        if not path or place.is_dir() or not place.parent.is_dir():
-            raise click.BadParameter(f"{path!r} is no file in a folder that exists")
+        if not path or place.is_dir():
+            raise click.BadParameter(f"{path!r} is a folder; name a file" if path else "a file needs a name")
+        if not place.parent.is_dir():
+            raise click.BadParameter(f"{path!r} lies in {str(place.parent)!r}, and there is no such folder")
     return path

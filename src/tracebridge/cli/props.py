@@ -13,6 +13,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, write
 from tracebridge.cli.help_sections import Verbs
+from tracebridge.cli.named_properties import named_properties
 from tracebridge.cli.options import PATH, common, model_constants, parse_constants, reading, reading_options
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
@@ -93,8 +94,11 @@ def format_(file: str, target: str | None, as_json: bool, seed: int) -> None:  #
 @click.argument("file", type=PATH)
 @common
 def explain(file: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
-    """Say in plain words what each property means."""
-    readings = [(item, explain_formula(item.formula)) for item in read_properties(file).properties]
+    """Say in plain words what each property means.
+
+    FILE may be the text itself.
+    """
+    readings = [(item, explain_formula(item.formula)) for item in named_properties(file).properties]
     if as_json:
         emit(
             {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracebridge.cli.console import emit, print_table, write
+from tracebridge.cli.console import emit, print_table, say, write
+from tracebridge.cli.named_properties import named_properties
 from tracebridge.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 TOP = 10
 
 _DEFAULT = '"success_rate": P=? [ F "success" ];'
-_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 
 _NO_COUNTS = "no posterior deviations: this model has no counts of runs behind it"
 _EXPANDED = (
@@ -30,12 +29,7 @@ _EXPANDED = (
 
 def property_file(text: str | None) -> PropertyFile:
     """The properties that ``--property`` names: a file, the text of one, or by default the probability of success."""
-    from tracebridge.pctl import parse_properties, read_properties
-
-    if text is None:
-        return parse_properties(_DEFAULT)
-    looks_like_a_path = text.endswith(_ENDINGS) and not any(mark in text for mark in '"[\n')
-    return read_properties(Path(text)) if looks_like_a_path else parse_properties(text)
+    return named_properties(_DEFAULT if text is None else text)
 
 
 def show_sensitivity(
@@ -56,8 +50,12 @@ def show_sensitivity(
         UsageError: the default property does not fit the model. PropertyError: a property does not.
     """
     from tracebridge.checking.run import require_fit, resolve_for
+    from tracebridge.inference.identification import NO_END_REASON
+    from tracebridge.report.findings import end_was_seen
 
     chain = read.chain
+    if read.fitted is not None and not end_was_seen(read.fitted):
+        say(f"note: {NO_END_REASON}")
     if not file.properties:
         raise UsageError("the property file holds no property")
     if by_default and not chain.has_label("success"):

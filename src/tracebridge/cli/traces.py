@@ -8,6 +8,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
+from tracebridge.cli.gate_files import in_a_folder
 from tracebridge.cli.help_sections import Verbs
 from tracebridge.cli.options import PATH, common, reading, reading_options
 from tracebridge.cli.shards import sharded, sharding
@@ -183,6 +184,7 @@ def _steps_like_ends(corpus: ShardedCorpus) -> list[str]:
     "--output",
     "output",
     required=True,
+    callback=in_a_folder,
     metavar="FILE",
     type=PATH,
     help="Native JSON lines; .gz and .zst compress; - is standard output.",

@@ -74,7 +74,10 @@ class Experiment:
 def _values(name: str, text: str) -> tuple[Value, ...]:
     if text in {"true", "false"}:
         return (text == "true",)
-    numbers = [_number(name, part.strip(), text) for part in text.split(":")]
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) > 1 and not all(parts):
+        raise UsageError(f"--const {name}={_shown(text)}: a range is start:end or start:step:end")
+    numbers = [_number(name, part, text) for part in parts]
     match numbers:
         case [value]:
             return (value,)

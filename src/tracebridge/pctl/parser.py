@@ -102,6 +102,10 @@ def read_property_text(path: str | Path) -> str:
             raise PropertyError(f"cannot be read: {error.strerror}", location=location) from error
     if len(data) > MAX_BYTES:
         raise _too_large(name)
+    if data.lstrip()[:1] == b"{":
+        raise PropertyError(
+            "this is JSON, not a property file (a model is named before its properties)", location=location
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -87,13 +87,14 @@ def find_in_runs(
         base: the first-order fit. traces: its runs. richer: the chain that was fitted to them beyond it, if any.
 
     Raises:
-        FitError: the runs are not those of the fit.
+        FitError: the runs are not those of the fit. UsageError: no run has a covariate that was asked for.
     """
     progress("counting runs")
     endings = UnsuccessfulRuns(base)
     passing = endings.passing(traces)
     counted = count_runs(base, passing, effort.covariates or STANDARD_COVARIATES)
     paths, lengths = counted.paths, counted.lengths
+    _require_covariates(paths, effort.covariates or ())
     drawn = counted.units if effort.resamples and base.weighted is None else None
     if richer is None:
         progress(f"certificate: {effort.replicates} replicates")
@@ -113,6 +114,14 @@ def find_in_runs(
         runs=drawn,
         endings=endings,
     )
+
+
+def _require_covariates(paths: PathCounts, asked: Sequence[str]) -> None:
+    if paths.sample is None:
+        return
+    for position, name in enumerate(paths.sample.covariates):
+        if name in asked and not any(run.values[position] for run in paths.sample.runs):
+            raise UsageError(f"no run has the covariate {name!r}: it is task, trial, model or an attribute of runs")
 
 
 def _certificate(fit: ChainFit, paths: PathCounts, effort: Effort) -> Certificate | str:

@@ -18,6 +18,8 @@ def remedy(file: InputFile) -> str | None:
         columns = find_columns(sorted(seen.keys), file.mapping)
         if "run_id" in columns and ({"state", "step"} & columns.keys() or {"outcome", "steps"} & seen.keys):
             return "write its elements a line each: jq -c '.[]' FILE > FILE.jsonl"
+    if seen.kind == "object" and {"kind", "schema_version"} <= seen.keys:
+        return "tracebridge wrote this, and it is no traces: check and show read chains, gate and replay evidence"
     if seen.kind == "zip":
         return "unpack it and name the folder, or name what is inside by a URL: 'zip://**::file:///PATH/FILE.zip'"
     if seen.kind == "utf-16":

@@ -165,7 +165,7 @@ def read_ending_rules(path: str | Path) -> EndingRules:
         try:
             document: Any = decode_strictly(data) if data.lstrip().startswith(b"{") else tomllib.loads(data.decode())
         except (JsonTextError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise file.damaged(str(error)) from error
+            raise file.damaged(f"neither TOML nor JSON: {error}") from error
         table = document.get("endings")
         if not isinstance(table, dict) or not table or len(document) != 1:
             raise file.damaged('one table [endings] was expected, of lines such as max_steps = "failure"')
