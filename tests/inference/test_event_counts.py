@@ -35,6 +35,17 @@ def test_pooled_events_lose_their_context(events):
     )
 
 
+@given(st.lists(st.tuples(st.integers(0, 23), st.integers(1, 2**40))), st.sampled_from([1, 2**20]))
+def test_keys_are_counted_alike_among_few_cells_and_among_many(weighted, n_contexts):
+    keys, counts = np.array(weighted, dtype=np.int64).reshape(-1, 2).T
+    table = EventCounts.of_keys(keys, counts, n_corpora=1, n_contexts=n_contexts, n_states=4)
+    expected = Counter()
+    for key, count in weighted:
+        expected[key] += count
+    assert dict(zip(table.keys.tolist(), table.counts.tolist(), strict=True)) == expected
+    assert list(table.keys) == sorted(expected)
+
+
 def test_what_breaks_the_invariants_is_refused():
     def table(keys, counts):
         return EventCounts(n_corpora=1, n_contexts=1, n_states=2, keys=np.array(keys), counts=np.array(counts))
@@ -43,6 +54,9 @@ def test_what_breaks_the_invariants_is_refused():
     for keys, counts in (([0, 8], [1, 1]), ([1, 0], [1, 1]), ([0, 0], [1, 1]), ([0], [0]), ([-1], [1])):
         with pytest.raises(ModelError, match="ascending keys within their sizes"):
             table(keys, counts)
+    for keys, counts in (([0, 9], [1, 1]), ([0, -1], [1, 1]), ([0, 0, 1], [1, -1, 1])):
+        with pytest.raises(ModelError, match="ascending keys within their sizes"):
+            EventCounts.of_keys(np.array(keys), np.array(counts), n_corpora=1, n_contexts=1, n_states=2)
     with pytest.raises(ModelError, match="2\\^53"):
         table([0, 1], [2**52, 2**52])
     with pytest.raises(FitError, match="too many to count"):

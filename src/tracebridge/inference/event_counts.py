@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MAX_CELLS = 2**62
 #: Sums stay exact in doubles, in which they are added up.
 _MAX_TOTAL = 2**53
+#: A place for each possible key takes less time than sorting, up to so many for each key that is given.
+_PLACES_PER_KEY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +87,7 @@ class EventCounts:
         n_states: int,
     ) -> EventCounts:
         """From keys in any order, each with its count or counting once."""
-        keys, counts = tally(keys, counts)
+        keys, counts = _tally(keys, counts, n_corpora * n_contexts * n_states * (n_states + 2))
         return cls(n_corpora=n_corpora, n_contexts=n_contexts, n_states=n_states, keys=keys, counts=counts)
 
     @property
@@ -124,10 +126,9 @@ class EventCounts:
         if (self.n_corpora, self.n_contexts, self.n_states) != (other.n_corpora, other.n_contexts, other.n_states):
             raise ModelError("events over different corpora, contexts or states do not add up")
         keys = np.concatenate([self.keys, other.keys])
-        keys, counts = tally(keys, np.concatenate([self.counts, other.counts]))
-        return EventCounts(
-            n_corpora=self.n_corpora, n_contexts=self.n_contexts, n_states=self.n_states, keys=keys, counts=counts
-        )
+        counts = np.concatenate([self.counts, other.counts])
+        sizes = {"n_corpora": self.n_corpora, "n_contexts": self.n_contexts, "n_states": self.n_states}
+        return EventCounts.of_keys(keys, counts, **sizes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EventCounts):
@@ -164,10 +165,18 @@ def require_countable(n_corpora: int, n_contexts: int, n_states: int) -> None:
         raise FitError(f"{n_states} states are too many to count events in {n_contexts} contexts")
 
 
-def tally(
-    keys: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+def _tally(
+    keys: NDArray[np.int64], counts: NDArray[np.int64] | None, n_cells: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct keys, ascending, with the sum of their counts; each counts once by default."""
+    """Distinct keys, ascending, with the sum of their counts; each counts once by default.
+
+    Args:
+        keys: of ``n_cells`` possible ones, from 0. counts: one a key, positive, with a sum below 2^53.
+    """
+    if _are_dense(keys, counts, n_cells):
+        sums = np.bincount(keys, weights=counts)
+        found = np.flatnonzero(sums)
+        return found, sums[found].astype(np.int64)
     if counts is None:
         keys = np.sort(keys)
     else:
@@ -179,3 +188,10 @@ def tally(
     if counts is None:
         return keys[first], np.diff(np.append(first, len(keys)))
     return keys[first], np.add.reduceat(counts, first)
+
+
+def _are_dense(keys: NDArray[np.int64], counts: NDArray[np.int64] | None, n_cells: int) -> bool:
+    """Whether keys are many for their number of places, and all that they should be."""
+    if not len(keys) or n_cells > _PLACES_PER_KEY * len(keys):
+        return False
+    return bool(keys.min() >= 0 and keys.max() < n_cells and (counts is None or counts.min() > 0))
