@@ -43,7 +43,7 @@ def test_notes_are_part_of_the_document(results: dict[str, CheckResult]) -> None
 def test_doubles_that_stand_in_for_rationals_come_with_a_warning() -> None:
     chain = sticky(F(1, 3))
     slow = 'P=? [ F<=100000000 "success" ] + P=? [ G<=2 "s" ]'  # the digits of rationals grow with every step
-    (result,) = check(chain, slow, engines=["storm"], exact=True, time_limit=2)
+    (result,) = check(chain, slow, engines=["storm"], exact=True, time_limit=0.5)
     assert not result.exact
     assert [note.kind for note in result.notes] == ["warning", "formulation"]
     assert "its doubles stand in" in result.notes[0].text

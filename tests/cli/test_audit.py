@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from tracebridge import read_model
 from tracebridge.cli.app import app
 from tracebridge.confidence.card import read_card
+from tracebridge.confidence.reading import read_confidence
 from tracebridge.resources import packaged
 
 QUICK = ["--replicates", "60", "--certificate-replicates", "0"]
@@ -34,9 +35,24 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory):
+def routes(tmp_path_factory):
+    """Scores from elsewhere for every poll: those that know the labels, and those that know nothing."""
+    folder = tmp_path_factory.mktemp("routes")
+    lines = [
+        {"trace_id": t.trace_id, "block_id": b.block_id, "agent": p.agent, "score": float(bool(p.correct))}
+        for t in read_confidence([packaged("demo", "deliberations.jsonl.gz")]).traces
+        for b in t.blocks
+        for p in b.polls
+    ]
+    (folder / "gold.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (folder / "flat.jsonl").write_text("\n".join(json.dumps({**line, "score": 0.5}) for line in lines))
+    return [f"--route-by={name}={folder / name}.jsonl" for name in ("gold", "flat")]
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory, routes):
     folder = tmp_path_factory.mktemp("audit") / "out"
-    return run("--demo", "-o", folder, *QUICK, "--json"), folder
+    return run("--demo", "-o", folder, *QUICK, *routes, "--json"), folder
 
 
 @pytest.mark.storm
@@ -75,28 +91,15 @@ class TestDeliberations:
         for plot in folder.glob("*.svg"):
             assert ET.fromstring(plot.read_text()).tag.endswith("svg")  # noqa: S314 - our own file
 
-    def test_the_same_run_writes_the_same_bytes(self, audited, tmp_path):
-        run("--demo", "-o", tmp_path / "out", *QUICK)
+    def test_the_same_run_writes_the_same_bytes(self, audited, routes, tmp_path):
+        run("--demo", "-o", tmp_path / "out", *QUICK, *routes)
         again, first = contents(tmp_path / "out"), contents(audited[1])
         assert list(again) == list(first)
         assert [name for name in first if again[name] != first[name]] == []
 
-    def test_scores_from_elsewhere_route(self, audited, tmp_path):
+    def test_scores_from_elsewhere_route(self, audited):
         """Scores that know the labels are the oracle; those that know nothing are random."""
-        from tracebridge.confidence.reading import read_confidence
-
-        corpus = read_confidence([packaged("demo", "deliberations.jsonl.gz")])
-        lines = [
-            {"trace_id": t.trace_id, "block_id": b.block_id, "agent": p.agent, "score": float(bool(p.correct))}
-            for t in corpus.traces
-            for b in t.blocks
-            for p in b.polls
-        ]
-        (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        (tmp_path / "flat.jsonl").write_text("\n".join(json.dumps({**line, "score": 0.5}) for line in lines))
-        routes = [f"--route-by=gold={tmp_path / 'gold.jsonl'}", f"--route-by=flat={tmp_path / 'flat.jsonl'}"]
-        run("--demo", "-o", tmp_path / "out", *QUICK, *routes)
-        value = {row["rule"]: float(row["passes"]) for row in rows_of(tmp_path / "out" / "routers.csv")}
+        value = {row["rule"]: float(row["passes"]) for row in rows_of(audited[1] / "routers.csv")}
         assert value["gold"] == pytest.approx(value["oracle"], abs=1e-12)
         assert value["flat"] == pytest.approx(value["random_valid"], abs=1e-12)
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def zip_that_lies(claimed: int) -> bytes:
 
 
 FINE = ""
-# What stands in a file, and the message that says so; FINE is read without one.
-TEXTS: dict[str, tuple[bytes, str]] = {
+# What stands in a file, large ones to be made, and the message that says so; FINE is read without one.
+TEXTS: dict[str, tuple[bytes | Callable[[], bytes], str]] = {
     "simulations without task, trial or termination": (
         json.dumps({"info": {}, "simulations": [SIMULATION]}).encode(),
         FINE,
@@ -88,9 +89,9 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "NaN": (NATIVE.replace(b'"x"', b'"x","confidence":NaN'), "corpus:1: 'NaN' is not a JSON number"),
     "Infinity": (NATIVE.replace(b'"x"', b'"x","duration":1e999'), "corpus:1: '1e999' is not a JSON number"),
     "an integer of many digits": (messages(reward="PLACE").replace(b'"PLACE"', b"9" * 5000), "cannot be decoded"),
-    "a line of 50 MB": (NATIVE.replace(b'"x"', b'"x","text":"' + b"t" * 50_000_000 + b'"'), FINE),
+    "a line of 50 MB": (lambda: NATIVE.replace(b'"x"', b'"x","text":"' + b"t" * 50_000_000 + b'"'), FINE),
     "a line of 70 MB": (
-        NATIVE.replace(b'"x"', b'"x","text":"' + b"t" * 70_000_000 + b'"'),
+        lambda: NATIVE.replace(b'"x"', b'"x","text":"' + b"t" * 70_000_000 + b'"'),
         "corpus:1: the line is longer than 64 MiB",
     ),
     "nesting": (
@@ -110,9 +111,12 @@ TEXTS: dict[str, tuple[bytes, str]] = {
         b"run_id,state,outcome\r\na,x,success\r\na,y,failure\r\n",
         "corpus:3, record a, field outcome: 'failure' contradicts 'success' above",
     ),
-    "a gzip bomb": (gzip.compress(b'[{"messages": [], "reward": 1}' + b" " * (300 << 20), 1), "these are no logs"),
+    "a gzip bomb": (
+        lambda: gzip.compress(b'[{"messages": [], "reward": 1}' + b" " * (300 << 20), 1),
+        "these are no logs",
+    ),
     "a zstandard bomb": (
-        zstandard.compress(b'[{"messages": [], "reward": 1}' + b" " * (300 << 20)),
+        lambda: zstandard.compress(b'[{"messages": [], "reward": 1}' + b" " * (300 << 20)),
         "bytes that decompress to .* these are no logs",
     ),
     "a zip bomb": (zip_that_lies(4_000_000_000), "bytes claim to hold 4,000,.*: this is no archive of logs"),
@@ -148,7 +152,8 @@ def told(
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    data, message = TEXTS[name]
+    text_or_maker, message = TEXTS[name]
+    data = text_or_maker() if callable(text_or_maker) else text_or_maker
     path = tmp_path / "corpus"
     path.write_bytes(data)
     is_large = len(data) > 10_000_000 or "bomb" in name
