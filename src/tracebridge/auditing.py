@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracebridge.checking.run import DEFAULT_ENGINES
 from tracebridge.confidence.audit import ConfidenceAudit, audit_confidence
 from tracebridge.confidence.audit_card import card_of_audit
+from tracebridge.confidence.bootstrap import Resampling
 from tracebridge.confidence.card import AuditCard
 from tracebridge.confidence.commitment import UndecidedPolicy, commitment_pairs
 from tracebridge.confidence.corpus import ConfidenceCorpus
@@ -145,6 +146,7 @@ def audit(
             exact=exact,
             time_limit=time_limit,
             prism=prism,
+            resampling=Resampling(replicates=replicates, seed=seed, level=level),
         )
     except (NothingToCheckError, FitError) as error:
         model = str(error)

@@ -180,7 +180,7 @@ def _show(run: AuditRun) -> None:
     write("")
     print_table(list(METRIC_COLUMNS), headline_rows(run.audit))
     write("")
-    print_table(list(ROUTER_COLUMNS), router_rows(run.audit, run.model))
+    print_table(list(ROUTER_COLUMNS), router_rows(run.audit))
     for name, reason in run.audit.undefined.items():
         say(f"note: {name} is undefined: {reason}")
     write("")
@@ -195,6 +195,7 @@ def _show(run: AuditRun) -> None:
 
 def _show_models(run: AuditRun, model: FormalModel) -> None:
     from tracebridge.cli.verdicts import print_findings
+    from tracebridge.report.confidence_summary import DELIBERATION_COLUMNS, deliberation_rows
     from tracebridge.report.table import verdict_columns, verdict_rows
 
     rejected = [test for test in model.ignorability if test.p_holm < _LEVEL_OF_ASSUMPTION]
@@ -203,6 +204,9 @@ def _show_models(run: AuditRun, model: FormalModel) -> None:
             f"note: {test.outcome} depends on how a poll came to be selected ({test.group}: p = {test.p_holm:.4f}); "
             "P(pass) under other routers, and the best and the worst, rest on the contrary"
         )
+    write("whole deliberations under each router, without a prior:")
+    print_table(list(DELIBERATION_COLUMNS), deliberation_rows(model))
+    write("")
     if run.assessment is not None:
         print_findings(run.assessment.findings.properties)
         write("")

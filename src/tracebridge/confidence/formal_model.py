@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,6 +12,7 @@ from tracebridge.checking.result import number_to_json
 from tracebridge.confidence.deliberation import Deliberations
 from tracebridge.confidence.deliberation_chain import DeliberationFigures, fit_deliberations
 from tracebridge.confidence.routing_process import ActionSet, routing_process
+from tracebridge.confidence.routing_uncertainty import router_intervals
 from tracebridge.confidence.routing_values import RouterValue, router_values
 from tracebridge.confidence.selection_ignorability import selection_ignorability
 from tracebridge.errors import NothingToCheckError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tracebridge.agreement import Agreement
     from tracebridge.chain import ChainFit
+    from tracebridge.confidence.bootstrap import Resampling
     from tracebridge.confidence.commitment import CommitmentPairs
     from tracebridge.confidence.router import RouteableBlocks
     from tracebridge.confidence.routing_pools import BlockPools
@@ -99,6 +101,7 @@ def formal_model(
     exact: bool = False,
     time_limit: float | None = None,
     prism: str | Path | None = None,
+    resampling: Resampling | None = None,
 ) -> FormalModel:
     """Build the chain and the routing processes of a corpus, and check the properties of the latter.
 
@@ -106,6 +109,7 @@ def formal_model(
         pools, pairs: of one table, whose judge and policies hold here too.
         routers: the blocks that routers are compared on, and by rule the probability of a correct selection in each.
         properties: of routing processes, with minima and maxima. engines, exact, time_limit, prism: see `check`.
+        resampling: of clusters, for intervals of the routers' values; there are none by default.
 
     Raises:
         NothingToCheckError: nobody was polled, or no deliberation has a known end.
@@ -124,11 +128,15 @@ def formal_model(
         reviews.append(RoutingReview(routing=routing, agreements=tuple(compare(results))))
     observed = RouterValue(rule=OBSERVED, passes=figures.passes, blocks=figures.blocks)
     valid = next(review.routing for review in reviews if review.routing.action_set == "valid")
+    values = (observed, *router_values(valid, *routers))
+    if resampling is not None:
+        intervals = router_intervals(valid, deliberations, *routers, resampling)
+        values = tuple(replace(value, intervals=each) for value, each in zip(values, intervals, strict=True))
     return FormalModel(
         deliberations=deliberations,
         unsmoothed=unsmoothed,
         figures=figures,
         reviews=tuple(reviews),
-        routers=(observed, *router_values(valid, *routers)),
+        routers=values,
         ignorability=selection_ignorability(pools, deliberations),
     )

@@ -4,8 +4,8 @@ With a both divergent, b the first alone, c the second alone, d neither, of N pa
 p_o = (a + d) / N, chance agreement p_e = ((a + b)(a + c) + (c + d)(b + d)) / N^2, kappa = (p_o - p_e) / (1 - p_e)
 (Cohen 1960), PABAK = 2 p_o - 1, and the directional rate b / (b + c), 1/2 without a lean, which McNemar's test is of.
 Its variance b + c is that of independent pairs. Where pairs come in clusters, the sum of (b_g - c_g)^2 over these takes
-its place (as in Durkalski et al. 2003, Statistics in Medicine 22, with all pairs of one weight), which is the same where no
-cluster has two.
+its place (as in Durkalski et al. 2003, Statistics in Medicine 22, with all pairs of one weight), which is the same
+where no cluster has two.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tracebridge.confidence.router import RouteableBlocks
     from tracebridge.confidence.routing_process import RoutingProcess
+    from tracebridge.confidence.routing_uncertainty import ValueIntervals
     from tracebridge.confidence.table import Numbers
 
 
@@ -29,15 +30,23 @@ class RouterValue:
 
     Attributes:
         rule: its name. passes: P(pass) under it. blocks: expected blocks of a deliberation.
+        intervals: of these and of the gain over the observed router; None unless clusters were drawn again.
     """
 
     rule: str
     passes: float
     blocks: float
+    intervals: ValueIntervals | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"rule": self.rule, "passes": number_to_json(self.passes), "blocks": number_to_json(self.blocks)}
+        document = {"rule": self.rule, "passes": number_to_json(self.passes), "blocks": number_to_json(self.blocks)}
+        if self.intervals is not None:
+            found = {"passes": self.intervals.passes, "blocks": self.intervals.blocks, "gain": self.intervals.gain}
+            for name, each in found.items():
+                document |= {f"{name}_{end}": number_to_json(getattr(each.interval, end)) for end in ("lower", "upper")}
+            document |= {"interval_status": self.intervals.passes.status, "reason": self.intervals.passes.reason}
+        return document
 
 
 def router_values(

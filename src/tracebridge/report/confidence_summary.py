@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tracebridge.confidence.audit import ConfidenceAudit
+    from tracebridge.confidence.bootstrap import ClusterInterval
     from tracebridge.confidence.corpus import ConfidenceCorpus
     from tracebridge.confidence.formal_model import FormalModel
     from tracebridge.confidence.metric_value import MetricValue
@@ -66,6 +67,14 @@ def _gain_text(gain: MetricValue | None) -> str:
     return text if math.isnan(gain.lower) else f"{text} [{gain.lower:+.4f}, {gain.upper:+.4f}]{_mark(gain)}"
 
 
+def _interval_text(value: float, found: ClusterInterval | None, form: str = ".4f") -> str:
+    text = f"{value:{form}}"
+    if found is None or math.isnan(found.interval.lower):
+        return text
+    ends = f"[{found.interval.lower:{form}}, {found.interval.upper:{form}}]"
+    return f"{text} {ends}{UNSURE if found.reason else ''}"
+
+
 def _mark(metric: MetricValue) -> str:
     return UNSURE if metric.reason else ""
 
@@ -88,27 +97,32 @@ def headline_rows(audit: ConfidenceAudit) -> list[list[str]]:
     return rows
 
 
-def router_rows(audit: ConfidenceAudit, model: FormalModel | str) -> list[list[str]]:
-    """One row a router: success of a block and, where deliberations are a chain, P(pass) and blocks under it."""
-    values = {} if isinstance(model, str) else {router.rule: router for router in model.routers}
+def router_rows(audit: ConfidenceAudit) -> list[list[str]]:
+    """One row a router: success of a block, and how much more than the observed router's that is."""
     blocks, gains = (_by_rule(audit, kind) for kind in ("success", "gain_over_observed"))
     blocks = {OBSERVED: blocks.pop(RUNTIME), **blocks}  # the recorded selection, whatever rule made it
-    rows = []
-    for rule in dict.fromkeys([*values, *blocks]):
-        block, value = blocks.get(rule), values.get(rule)
+    return [[rule, metric_text(success), _gain_text(gains.get(rule))] for rule, success in blocks.items()]
+
+
+def deliberation_rows(model: FormalModel) -> list[list[str]]:
+    """One row a router: P(pass), how much more than the observed router's that is, and blocks of a deliberation."""
+    observed, rows = model.routers[0], []
+    for router in model.routers:
+        found = router.intervals
+        gain = _interval_text(router.passes - observed.passes, None if found is None else found.gain, "+.4f")
         rows.append(
             [
-                rule,
-                "-" if block is None else metric_text(block),
-                _gain_text(gains.get(rule)),
-                "-" if value is None else f"{value.passes:.4f}",
-                "-" if value is None else f"{value.blocks:.3f}",
+                router.rule,
+                _interval_text(router.passes, None if found is None else found.passes),
+                "-" if router is observed else gain,
+                _interval_text(router.blocks, None if found is None else found.blocks, ".3f"),
             ]
         )
     return rows
 
 
-ROUTER_COLUMNS: Final = ("router", "success of a block", "more than observed", "P(pass)", "blocks")
+ROUTER_COLUMNS: Final = ("router", "success of a block", "more than observed")
+DELIBERATION_COLUMNS: Final = ("router", "P(pass)", "more than observed", "blocks")
 METRIC_COLUMNS: Final = ("metric", "value", "of", "meaning")
 
 
@@ -162,7 +176,7 @@ def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -
         yield ""
     yield "## Routers"
     yield ""
-    yield markdown.table(list(ROUTER_COLUMNS), router_rows(audit, model))
+    yield markdown.table(list(ROUTER_COLUMNS), router_rows(audit))
     yield ""
     yield from _model_lines(model)
     if audit.undefined:
@@ -186,6 +200,10 @@ def _model_lines(model: FormalModel | str) -> Iterator[str]:
         yield f"There is no chain of these deliberations: {markdown.escape(model)}."
         yield ""
         return
+    yield "Whole deliberations under each router, without a prior:"
+    yield ""
+    yield markdown.table(list(DELIBERATION_COLUMNS), deliberation_rows(model))
+    yield ""
     yield "P(pass) under a router is a counterfactual of whole deliberations: what follows a selection is taken to"
     yield "depend on the pool and on the kind of the selected poll alone. Tests of that:"
     yield ""
