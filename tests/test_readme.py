@@ -17,6 +17,15 @@ def test_there_are_blocks_of_both_kinds() -> None:
     assert {block.language for block in blocks_of(README)} == {"bash", "python"}
 
 
+def test_the_result_that_it_opens_with_is_that_of_the_tutorial() -> None:
+    """Whose blocks are run, and must print those lines."""
+    first = README.read_text(encoding="utf-8").split("```console\n")[1].split("```")[0]
+    (command, *lines) = first.splitlines()
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    assert "\n".join(lines) in tutorial
+    assert command.removeprefix("$ ") in tutorial
+
+
 def test_set_up_is_two_commands() -> None:
     (setup,) = re.findall(r"^```sh\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     first, second = setup.strip().splitlines()
