@@ -77,6 +77,16 @@ def test_fewer_resamples_are_the_first_ones(monkeypatch):
     np.testing.assert_array_equal(many[:, :20], few)
 
 
+def test_a_dense_table_and_a_sparse_one_give_the_same_bytes(monkeypatch):
+    fit, counted = corpus(CORPUS)
+    stacks = []
+    for share in (0, 2):
+        monkeypatch.setattr("tracebridge.inference.bootstrap._DENSE_FROM", share)
+        stacks.append(next(Bootstrap.of_units(fit, counted).resamples(50, 3)))
+    assert stacks[0].entries.tobytes() == stacks[1].entries.tobytes()
+    assert stacks[0].initial.tobytes() == stacks[1].initial.tobytes()
+
+
 def test_what_cannot_be_drawn_again_is_refused():
     fit, counted = corpus(CORPUS)
     with pytest.raises(FitError, match="every run needs a task"):
