@@ -52,6 +52,8 @@ QUERIES = (
     'P=? [ F "done" ] > 0.3 ? P=? [ F "lost" ] : P=? [ F<=2 "done" ]',
     'log(R{"cost"}=? [ F "end" ], 2) + mod(ceil(7 * P=? [ F "done" ]), 3) + floor(3 * P=? [ F "done" ])',
     '-P=? [ (F "act") & (F "done") ]',
+    'P=? [ F "act" || F "done" ]',
+    'R{"cost"}=? [ F "end" || F "ask" ]',
     'S=? [ "done" ]',
     'P=? [ F "done" ] > 0.25',
 )

@@ -651,9 +651,8 @@ filter(print, P=? [ F "a" ]);
         "//@ requirement REQ-1\n"
         '// least: quantile(B, P>=0.5 [ F<=B "a" ])\n'
         "// Keeps its comment.\n"
-        "// cannot be asked in this model: the mean over the first states of what holds under a condition is not what "
-        "holds of all\n"
-        '// given: P=? [ F "a" || F "F" ]\n'
+        '// original: P=? [ F "a" || F "F" ]\n'
+        '"given": P=? [ F "a" || F "F_x_" ];\n'
         '"asked": P=? [ F "a" ];\n'
         "// cannot be asked in this model: filter print has a value of its own in the added state\n"
         '// filter(print, P=? [ F "a" ])'

@@ -99,6 +99,29 @@ class PropertyChecker:
         """The mean of per-state values under the initial distribution."""
         return vector.take(self._support).weighted_mean(self._support_weights)
 
+    @property
+    def starts_vary(self) -> bool:
+        """Whether runs start in several states."""
+        return len(self._support) > 1
+
+    def under_condition(self, vector: EnclosureVector, condition: EnclosureVector) -> Enclosure:
+        """The mean of per-state values over the runs that satisfy a condition, whose probability is given per state.
+
+        Runs that start where the condition is likelier count more: it is ``sum w_i c_i x_i / sum w_i c_i``. Where the
+        condition is impossible the value is undefined, and does not count.
+        """
+        possible = ~(vector.undefined & (condition.to_float().value == 0))[self._support]
+        if not possible.any():
+            return vector[int(self._support[0])]
+        values, shares = (each.take(self._support[possible]) for each in (vector, condition))
+        weights = [self.weights[i] for i in self._support[possible].tolist()]
+        both, share = (each.weighted_mean(weights) for each in (values * shares, shares))
+        mean = (EnclosureVector.from_enclosures([both]) / EnclosureVector.from_enclosures([share]))[0]
+        if mean.undefined or values.exact:
+            return mean
+        lower, upper = max(mean.lower, values.lower.min()), min(mean.upper, values.upper.max())
+        return Enclosure(min(max(mean.value, lower), upper), lower, upper) if lower <= upper else mean
+
     def by_start(self, vector: EnclosureVector) -> dict[str, Enclosure]:
         """The value in each start state, of the first `MAX_START_STATES` of them."""
         return {self.chain.states[i]: vector[i] for i in self._support[:MAX_START_STATES].tolist()}

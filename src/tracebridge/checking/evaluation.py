@@ -1,8 +1,9 @@
 """The value of every part of a formula, in every state and at the start.
 
 Values live per state plus one more entry, the *start*: there an operator's value is its mean under the initial
-distribution, which is also its value in the single initial state of an exported model; a label, a variable or an ``A``
-or ``E`` has there what all start states have in common, and a filter what it has everywhere. Truth is three-valued,
+distribution (under a condition, over the runs that satisfy it), which is also its value in the single initial state of
+an exported model; a label, a variable or an ``A`` or ``E`` has there what all start states have in common, and a filter
+what it has everywhere. Truth is three-valued,
 because a threshold may lie inside the numerical bounds of a value.
 
 Where it is open in which states an operand holds, an operator is evaluated on the smallest and on the largest such set:
@@ -280,7 +281,13 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
             vector, start = self.session.evaluate_quantile(node, holds, self.checker.weights)
         else:
             vector = self.session.evaluate(node, holds)
-            start = self.checker.at_start(vector)
+            condition = node.condition if isinstance(node, ast.Probability | ast.Reward) else None
+            if condition is None or not self.checker.starts_vary:
+                start = self.checker.at_start(vector)
+            else:
+                start = self.checker.under_condition(
+                    vector, self.session.evaluate(ast.Probability(condition, span=node.span), holds)
+                )
         return _appended(vector, start)
 
 

@@ -126,7 +126,22 @@ class _BackwardPass:
 
     def _to_entries(self, node: ast.Operator, adjoint: Floats) -> None:
         n, initial = self._chain.n_states, self._chain.initial
-        vector = self._operators.value(node, lambda part: self._evaluation.truths(part).surely[:n])
+
+        def holds(part: ast.Formula) -> NDArray[np.bool_]:
+            return self._evaluation.truths(part).surely[:n]
+
+        vector = self._operators.value(node, holds)
+        condition = node.condition if isinstance(node, ast.Probability | ast.Reward) else None
+        if condition is not None and adjoint[n] and np.count_nonzero(initial) > 1:
+            share = self._operators.value(ast.Probability(condition), holds)
+            possible = share.value > 0
+            shares, values = np.where(possible, share.value, 0.0), np.where(possible, vector.value, 0.0)
+            total = initial @ shares
+            gain = np.where(possible, values - (initial * shares) @ values / total, 0.0) / total
+            self._entries += self._operators.pull_back(vector, adjoint[:n] + adjoint[n] * initial * shares / total)
+            self._entries += self._operators.pull_back(share, adjoint[n] * initial * gain)
+            self._initial += adjoint[n] * shares * gain
+            return
         self._entries += self._operators.pull_back(vector, adjoint[:n] + adjoint[n] * initial)
         if adjoint[n]:
             self._initial += adjoint[n] * vector.value

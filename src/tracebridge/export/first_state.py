@@ -13,6 +13,7 @@ already decide at time 0, where only ``start`` holds, is guarded:
     C, S         unchanged: the added state earns nothing and is left at once, reward bounds are unchanged for it, too
     T [F a]      T [F (!"start" & a)] - 1
     discount=x   divided by x, as every step comes one later
+    a || b       both, as above
 
 Operators inside other operators are evaluated in each state, where nothing has changed. What is true or false outside
 all of them, labels, A and E, asks about the states that runs start in: ``a`` becomes ``P>=1 [ X a ]``, it holds in all
@@ -105,8 +106,8 @@ class _Shift:
     def _asked(self, node: ast.Operator | ast.Filter) -> Recursion[ast.Formula]:
         match node:
             case ast.Probability():
-                _refuse_condition(node)
-                return replace(node, path=(yield self._path(node.path)))
+                condition = None if node.condition is None else (yield self._path(node.condition))
+                return replace(node, path=(yield self._path(node.path)), condition=condition)
             case ast.Reward():
                 return (yield self._reward(node))  # type: ignore[no-any-return]
             case ast.SteadyState():
@@ -194,9 +195,9 @@ class _Shift:
 
     def _reward(self, operator: ast.Reward) -> Recursion[ast.Formula]:
         """The operator, whose value v may have become ``earned + factor * v``, and what undoes that."""
-        _refuse_condition(operator)
         path = operator.path
-        shifted: ast.Reward = replace(operator, path=(yield self._reward_path(path)))
+        condition = None if operator.condition is None else (yield self._path(operator.condition))
+        shifted: ast.Reward = replace(operator, path=(yield self._reward_path(path)), condition=condition)
         earns = isinstance(operator.structure, ast.OnePerStep) and not isinstance(
             path, ast.InstantaneousReward | ast.LongRunReward
         )
@@ -227,13 +228,6 @@ class _Shift:
 
 def _in_all_first_states(condition: ast.Formula) -> ast.Formula:
     return ast.Probability(ast.Next(condition), threshold=ast.Threshold(">=", _ONE), span=condition.span)
-
-
-def _refuse_condition(operator: ast.Probability | ast.Reward) -> None:
-    if operator.condition is not None:
-        raise UnsupportedError(
-            "the mean over the first states of what holds under a condition is not what holds of all"
-        )
 
 
 def _refuse_variable_steps(node: ast.Quantile) -> None:

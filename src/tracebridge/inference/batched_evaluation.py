@@ -320,7 +320,13 @@ class _Evaluation(FormulaValues[np.ndarray[Any, np.dtype[np.float64]], Never]):
         if isinstance(node, ast.Quantile):
             return step_quantile(stack, node, holds, tie=self.tie)
         values = evaluate_stacked(stack, node, holds)
-        start = np.atleast_1d(stack.mean_at_start(values))
+        condition = node.condition if isinstance(node, ast.Probability | ast.Reward) else None
+        if condition is None or np.count_nonzero(stack.chain.initial) == 1:
+            start = np.atleast_1d(stack.mean_at_start(values))
+        else:  # runs that start where the condition is likelier count more
+            share = evaluate_stacked(stack, ast.Probability(condition), holds)
+            both = np.multiply(values, share, out=np.zeros(np.broadcast(values, share).shape), where=share > 0)
+            start = np.atleast_1d(stack.mean_at_start(both) / stack.mean_at_start(share))
         width = max(values.shape[1], len(start))
         rows = (np.broadcast_to(part, (len(part), width)) for part in (values, start[None]))
         return np.concatenate(list(rows))
