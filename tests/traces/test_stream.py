@@ -298,3 +298,12 @@ def test_rules_for_endings_come_after_the_outcomes(tmp_path: Path) -> None:
     corpus = read_traces(tmp_path, outcomes=report, endings=rules)
     assert corpus.outcomes() == {"success": 1, "failure": 1, "censored": 0}
     assert "1 run by this rule: counted as failed" in str(corpus.notes[-1])
+
+
+def test_a_link_to_a_file_is_that_file_and_a_second_name_of_its_bytes_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(line("n1"))
+    (tmp_path / "link.jsonl").symlink_to("a.jsonl")
+    assert [file.path for file in read_traces(tmp_path).files] == ["a.jsonl"]
+    (tmp_path / "second.jsonl").hardlink_to(tmp_path / "a.jsonl")
+    with pytest.raises(TraceError, match=r"^second.jsonl: the same file twice: it has the bytes of a.jsonl"):
+        read_traces(tmp_path)

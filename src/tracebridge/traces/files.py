@@ -211,6 +211,7 @@ class _FullReads(io.RawIOBase):
         self._source = source
         self._owner = owner
         self._digest = digest
+        self._has_ended = False
         self.n_bytes = 0
 
     def readable(self) -> bool:
@@ -220,7 +221,9 @@ class _FullReads(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         filled = 0
         try:
-            while filled < len(view) and (count := self._source.readinto(view[filled:])):
+            while filled < len(view) and not self._has_ended:
+                count = self._source.readinto(view[filled:])
+                self._has_ended = not count
                 filled += count
         except (EOFError, zlib.error, gzip.BadGzipFile, _ZstdDamageError) as error:
             raise self._owner.damaged(f"its compressed data are damaged or cut off: {error}") from error

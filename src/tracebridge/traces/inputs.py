@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+import posixpath
+from operator import itemgetter
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, TypeAlias
 
 from tracebridge.errors import Location, NothingToCheckError, Problem, TraceError, UsageError
 from tracebridge.traces.problems import counted
@@ -67,6 +69,8 @@ class Inputs:
 
     def _tell_apart(self) -> None:
         """Lengthen the labels that several files share, until none does."""
+        if len({label for _, label in self.files}) == len(self.files) == len(self._depths):
+            return
         while True:
             sharing: dict[str, set[Source]] = {}
             for path in self._depths:
@@ -107,10 +111,11 @@ class Inputs:
     def _add_folder(self, folder: Path) -> None:
         unread, links = [], []
         n_parts = len(folder.parts)
-        for path in sorted(_visible_entries(folder)):
+        for path, entry in sorted(_visible_entries(folder), key=itemgetter(0)):
             depth = len(path.parts) - n_parts
-            if not path.is_file():
-                if path.is_symlink():
+            is_link = entry.is_symlink()
+            if not (path.is_file() if is_link else entry.is_file(follow_symlinks=False)):
+                if is_link:
                     links.append(label_of(path, depth))
             elif _is_data(path):
                 self._add(path, depth)
@@ -141,7 +146,9 @@ class Inputs:
 def label_of(path: str | Source, depth: int | None = None) -> str:
     """The last parts of a path, or all of it, as text that prints: other bytes and control characters escaped."""
     parts = path.parts if isinstance(path, RemoteFile) else Path(path).parts
-    whole = PurePosixPath(*(parts if depth is None else parts[len(parts) - depth :]))
+    whole = posixpath.join(*(parts if depth is None else parts[len(parts) - depth :])) if parts else "."
+    if whole.isprintable():
+        return whole
     text = os.fsencode(whole).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
@@ -151,27 +158,38 @@ def is_read_once(path: str | Path) -> bool:
     return str(path) == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
 
 
-def _visible_entries(folder: Path) -> Iterator[Path]:
+def _visible_entries(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
     """What lies below a folder, hidden entries left out; links to folders are not followed but are among it.
 
     Raises:
         TraceError: a folder cannot be listed.
     """
-    for parent, folders, names in _walk(folder):
-        links = [name for name in folders if Path(parent, name).is_symlink()]
-        yield from (Path(parent, name) for name in [*names, *links] if not name.startswith("."))
+    for parent, entries in _walk(folder):
+        yield from ((Path(parent, entry.name), entry) for entry in entries if not entry.name.startswith("."))
 
 
-def _walk(folder: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As os.walk, without hidden folders, and loud about those that cannot be listed."""
+def _walk(folder: str | Path) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """A folder and those in it, hidden ones left out, each with its entries that are no folders.
 
-    def refuse(error: OSError) -> NoReturn:
-        location = Location(path=label_of(error.filename or folder))
-        raise TraceError(f"the folder cannot be listed: {error.strerror}", location=location) from error
-
-    for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield parent, folders, names
+    Raises:
+        TraceError: a folder cannot be listed.
+    """
+    pending = [os.fspath(folder)]
+    while pending:
+        parent = pending.pop()
+        try:
+            with os.scandir(parent) as found:
+                entries = list(found)
+        except OSError as error:
+            location = Location(path=label_of(error.filename or parent))
+            raise TraceError(f"the folder cannot be listed: {error.strerror}", location=location) from error
+        others = []
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                others.append(entry)
+            elif not entry.name.startswith("."):
+                pending.append(entry.path)
+        yield parent, others
 
 
 def _matches(pattern: str) -> Iterator[str]:
@@ -184,12 +202,12 @@ def _matches(pattern: str) -> Iterator[str]:
     above, below = "/".join(parts[:place]), parts[place + 1 :]
     roots = glob.glob(above) if above else ["/" if place else "."]  # noqa: PTH207
     for root in roots:
-        for folder, _, names in _walk(root):
+        for folder, entries in _walk(root):
             inside = "" if folder == "." else folder.removeprefix("./")
             if below:
                 yield from _matches("/".join([glob.escape(inside), *below]) if inside else "/".join(below))
             else:
-                yield from (str(Path(inside, name)) for name in names if not name.startswith("."))
+                yield from (str(Path(inside, entry.name)) for entry in entries if not entry.name.startswith("."))
 
 
 def _is_data(path: str | Path) -> bool:

@@ -14,6 +14,7 @@ from tracebridge.traces.problems import shown
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
+_find_escaped_colon = re.compile(rb"\\u003[aA]").search
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -48,7 +49,7 @@ def has_escaped_colon(data: bytes) -> bool:
     Of a key that stands twice in an object decoders keep the last. So if a text without such escapes has as many colons
     as its value, written again, no key was dropped.
     """
-    return b"\\u003a" in data or b"\\u003A" in data
+    return _find_escaped_colon(data) is not None
 
 
 def _decode_slowly(data: bytes) -> Any:

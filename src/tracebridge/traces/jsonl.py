@@ -75,9 +75,10 @@ class JsonlReader:
     def detect(self, file: InputFile) -> bool:
         """A JSON object that has a trace_id and an outcome or steps, and is no flat row: it has no state."""
         seen = shape(file.head)
-        is_flat = plain_name(file.mapping.get("state", "state")) in map(plain_name, seen.keys)
         is_trace = "trace_id" in seen.keys and not seen.keys.isdisjoint({"outcome", "steps"})
-        return seen.kind == "object" and is_trace and not is_flat
+        if seen.kind != "object" or not is_trace:
+            return False
+        return plain_name(file.mapping.get("state", "state")) not in map(plain_name, seen.keys)
 
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The good lines as traces; the bad ones go to the log."""

@@ -70,7 +70,9 @@ def counted(number: int, noun: str) -> str:
 
 def escaped(text: str, limit: int = 60) -> str:
     """A name as a message shows it: on one line, what does not print escaped, cut."""
-    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:limit])
+    printable = text[:limit]
+    if not printable.isprintable():
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)
     return printable if len(text) <= limit else printable + "…"
 
 

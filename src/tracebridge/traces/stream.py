@@ -172,6 +172,7 @@ class TraceStream:
         self._taken = taken or TraceIds()
         self._span = span
         self._formats_are_listed = False
+        self._readers: Mapping[str, Reader] = {}
         self.companions: list[tuple[Path, str]] = []
         self.ids = self._taken
         self.files: list[TraceFile] = []
@@ -197,6 +198,7 @@ class TraceStream:
             self.log.note(note)
         self.companions = []
         self._formats_are_listed = False
+        self._readers = known_readers()
         traces = self._traces()
         if self._outcomes is not None:
             traces = self._outcomes.apply(traces, self.log)
@@ -214,16 +216,17 @@ class TraceStream:
         self.ids = seen = self._taken.copy()
         sizes: dict[int, list[TraceFile]] = {}
         queue: deque[tuple[Source | None, str]] = deque(self._inputs.files)
-        opened: set[Source] = set()
+        opened: dict[object, Source] = {}
         while queue:
             path, label = queue.popleft()
+            status = None
             if path is not None:
-                resolved = path.resolve()
-                if resolved in opened:
-                    continue
-                opened.add(resolved)
+                status, identity = _identified(path)
+                earlier = opened.setdefault(identity, path)
+                if earlier is not path and earlier.resolve() == path.resolve():
+                    continue  # not so for a second name of the same bytes on the disk, which are compared below
             try:
-                size = _require_new(path, label, sizes)
+                size = _require_new(path, label, sizes, status)
                 with InputFile(path, label, mapping=self._mapping, taken_ids=seen, span=self._span) as file:
                     reader = self._reader(file)
                     yield from self._read(file, reader, seen)
@@ -272,7 +275,7 @@ class TraceStream:
             raise file.damaged("this is a Git LFS pointer, not the file itself", hint="run git lfs pull")
         if not file.head.strip() and self._span is None:
             raise file.damaged("the file is empty")
-        readers = known_readers()
+        readers = self._readers
         if self._format is not None:
             return readers[self._format]
         matches = [reader for reader in readers.values() if reader.detect(file)]
@@ -329,21 +332,31 @@ def _listed(paths: Paths) -> list[str | Path]:
     return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
 
 
-def _require_new(path: Source | None, label: str, sizes: dict[int, list[TraceFile]]) -> int:
+def _identified(path: Source) -> tuple[os.stat_result | None, object]:
+    """What the system says of a local file, and what tells it from others, whatever links lead to it."""
+    if not isinstance(path, Path):
+        return None, path.resolve()
+    try:
+        status = path.stat()
+    except OSError:
+        return None, path  # opening it says what is wrong
+    return status, (status.st_dev, status.st_ino)
+
+
+def _require_new(
+    path: Source | None, label: str, sizes: dict[int, list[TraceFile]], status: os.stat_result | None
+) -> int:
     """The size of a file, 0 where it has none.
 
     Raises:
         TraceError: an earlier file has the same bytes; only files of one size are compared.
     """
+    if not isinstance(path, Path) or status is None or not stat.S_ISREG(status.st_mode):
+        return 0
+    size = status.st_size
+    if size not in sizes:
+        return size
     try:
-        if not isinstance(path, Path):
-            return 0
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            return 0
-        size = found.st_size
-        if size not in sizes:
-            return size
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 from collections import Counter
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,12 @@ def find_columns(names: Collection[str], mapping: Mapping[str, str]) -> dict[str
         if found is not None and found not in columns.values():
             columns[name] = found
     return columns
+
+
+@lru_cache(maxsize=256)
+def columns_of_keys(keys: frozenset[str], mapping: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """As `find_columns` of the keys in order; many files have the same."""
+    return MappingProxyType(find_columns(sorted(keys), dict(mapping)))
 
 
 def absent_columns(fields: Collection[str], mapping: Mapping[str, str]) -> list[str]:

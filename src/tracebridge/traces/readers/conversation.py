@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -43,14 +44,20 @@ class ContentPart(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """The fields of a chat message that matter here; everything else is skipped, undecoded."""
+    """The fields of a chat message that matter here; everything else is skipped, undecoded.
+
+    Attributes:
+        requestor: who called the tool, where a user may; a field in some formats only.
+        errors: how the message broke the protocol; a field in some formats only.
+    """
+
+    requestor: ClassVar[str | None] = None
+    errors: ClassVar[Sequence[msgspec.Raw] | None] = None
 
     role: str
     content: str | list[ContentPart | str] | None = None
     tool_calls: list[ToolCall] | None = None
-    requestor: str | None = None
     error: bool | None = None
-    errors: list[msgspec.Raw] | None = None
 
     @property
     def text(self) -> str | None:
@@ -58,6 +65,11 @@ class Message(msgspec.Struct):
         if self.content is None or isinstance(self.content, str):
             return self.content
         return "".join(part if isinstance(part, str) else part.text or "" for part in self.content)
+
+    def starts_with(self, prefix: str) -> bool:
+        """Whether the text starts so."""
+        text = self.content if isinstance(self.content, str) else self.text
+        return text is not None and text.startswith(prefix)
 
 
 def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bool]) -> tuple[Step, ...]:
@@ -80,11 +92,12 @@ def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bo
     for message in messages:
         role = message.role
         if role == "assistant":
-            text = message.text
+            content = message.content
+            text = content if content is None or isinstance(content, str) else message.text
             violated = bool(message.errors)
-            if message.tool_calls:
+            if calls := message.tool_calls:
                 waiting = len(made)
-                for call in message.tool_calls:
+                for call in calls:
                     made.append((call.tool, "tool", text))
                     errors.append(violated)
                     text = None
@@ -98,6 +111,8 @@ def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bo
             errors[waiting] = errors[waiting] or is_error(message)
             waiting += 1
     return tuple(
-        Step(name=name, kind=kind, text=text, error=error)
-        for (name, kind, text), error in zip(made, errors, strict=True)
+        [
+            Step(name=name, kind=kind, text=text, error=error)
+            for (name, kind, text), error in zip(made, errors, strict=True)
+        ]
     )

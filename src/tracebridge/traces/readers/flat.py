@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
-from tracebridge.traces.readers.columns import COLUMNS, NO_COLUMN, absent_columns, find_columns, split_header
+from tracebridge.traces.readers.columns import (
+    COLUMNS,
+    NO_COLUMN,
+    absent_columns,
+    columns_of_keys,
+    find_columns,
+    split_header,
+)
 from tracebridge.traces.readers.delimited_table import DelimitedTable
 from tracebridge.traces.readers.flat_rows import MAX_HELD_ROWS, SURVEYED, RowSurvey, can_be_read_twice, rows_by_run
 from tracebridge.traces.readers.flat_run import OUTCOME_WORDS, RunReading
@@ -19,7 +26,7 @@ from tracebridge.traces.readers.table import Table, listing
 from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.model import Trace
@@ -79,9 +86,9 @@ class FlatReader:
         if seen.kind == "parquet":
             return True
         if seen.kind == "text":
-            columns = find_columns(split_header(seen.first_line, file.mapping)[0], file.mapping)
+            columns: Mapping[str, str] = find_columns(split_header(seen.first_line, file.mapping)[0], file.mapping)
         elif seen.kind == "object" and "steps" not in seen.keys:
-            columns = find_columns(sorted(seen.keys), file.mapping)
+            columns = columns_of_keys(seen.keys, tuple(file.mapping.items()))
             if plain_name(columns.get("run_id", "")) == "trace_id" and "state" not in columns:
                 return False
         else:

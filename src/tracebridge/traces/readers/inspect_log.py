@@ -59,12 +59,9 @@ class _Message(Message):
     tool_call_id: str | None = None
     error: _ToolError | str | bool | None = None  # type: ignore[assignment]  # true or false once it is identified
     tool_error: Any = None
-    requestor: Any = None
-    errors: Any = None
 
     def identified(self, attachments: Mapping[str, str]) -> IdentifiedMessage:
         """The message in the form that the agent's steps are taken from."""
-        self.requestor = self.errors = None  # they mean something in tau2-bench only
         if isinstance(self.content, str):
             self.content = _looked_up(self.content, attachments)
         elif self.content is not None:

@@ -36,11 +36,6 @@ class _Call(ToolCall):
 class _Message(Message):
     tool_calls: list[_Call] | None = None  # type: ignore[assignment]  # a list that nobody adds to
     tool_call_id: str | None = None
-    requestor: Any = None
-    errors: Any = None
-
-    def __post_init__(self) -> None:
-        self.requestor = self.errors = None  # they mean something in tau2-bench only
 
     def identified(self) -> IdentifiedMessage:
         """The message with the ids of its calls, or of the call that it answers."""
@@ -151,7 +146,7 @@ def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
 
 
 def _in_call_order(messages: list[_Message]) -> Iterable[Message]:
-    if all(len(message.tool_calls or ()) < 2 for message in messages):
+    if max([len(message.tool_calls) for message in messages if message.tool_calls], default=0) < 2:
         return messages  # a call and its result cannot be out of order
     return in_call_order(message.identified() for message in messages)
 
@@ -168,4 +163,4 @@ def _ending(run: _Run) -> tuple[Outcome, str | None]:
 
 
 def _reports_error(message: Message) -> bool:
-    return bool(message.error) or (message.text or "").startswith(_TOOL_ERROR_PREFIX)
+    return bool(message.error) or message.starts_with(_TOOL_ERROR_PREFIX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -161,5 +163,14 @@ def _model(run: _Run, file: InputFile) -> str | None:
         replay = _decode_replay(replay.encode())
     if isinstance(replay, _Replay) and replay.agent and replay.agent.model and replay.agent.model.name:
         return replay.agent.model.name
-    folders = [] if file.path is None else [folder.name for folder in file.path.resolve().parents[:2]]
-    return next((folder.split("__")[0] for folder in folders if folder.count("__") >= 2), None)
+    if file.path is None:
+        return None
+    found = _model_of_folder(file.path.absolute().parent)
+    return _model_of_folder(file.path.resolve().parent) if found is None and file.path.is_symlink() else found
+
+
+@lru_cache(maxsize=256)
+def _model_of_folder(folder: Path) -> str | None:
+    """The model in the name of a folder of runs, or of the one above: both are named ``model__dataset__...``."""
+    names = [each.name for each in (folder.resolve(), folder.resolve().parent)]
+    return next((name.split("__")[0] for name in names if name.count("__") >= 2), None)

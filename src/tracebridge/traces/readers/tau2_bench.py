@@ -53,6 +53,11 @@ REWARD_IS_VERDICT: Mapping[str, bool] = MappingProxyType(
 _PREMATURE_NOTE = "Simulation terminated prematurely"
 
 
+class _Message(Message):
+    requestor: str | None = None  # type: ignore[misc]  # a field here
+    errors: list[msgspec.Raw] | None = None  # type: ignore[misc]
+
+
 class _RewardNotes(msgspec.Struct):
     note: str | None = None
 
@@ -75,7 +80,7 @@ class _Chunk(msgspec.Struct):
 class _Tick(msgspec.Struct):
     agent_chunk: _Chunk | None = None
     agent_tool_calls: list[ToolCall] | None = None
-    agent_tool_results: list[Message] | None = None
+    agent_tool_results: list[_Message] | None = None
 
 
 class _Simulation(msgspec.Struct):
@@ -85,7 +90,7 @@ class _Simulation(msgspec.Struct):
     start_time: Any = None
     termination_reason: str | None = None
     reward_info: _RewardInfo | None = None
-    messages: list[Message] | None = None
+    messages: list[_Message] | None = None
     ticks: list[_Tick] | None = None
 
 
@@ -260,7 +265,7 @@ def _ending(run: _Simulation) -> tuple[Outcome, str | None]:
     return outcome_of_reward(reward_info.reward, field="reward_info.reward"), reason
 
 
-def _conversation(run: _Simulation) -> Iterator[Message]:
+def _conversation(run: _Simulation) -> Iterator[_Message]:
     if run.messages is not None:
         yield from run.messages
         return
@@ -269,8 +274,8 @@ def _conversation(run: _Simulation) -> Iterator[Message]:
         chunk = tick.agent_chunk
         speaks = chunk is not None and chunk.contains_speech
         if tick.agent_tool_calls:
-            yield Message(role="assistant", tool_calls=tick.agent_tool_calls)
+            yield _Message(role="assistant", tool_calls=tick.agent_tool_calls)
         elif chunk is not None and speaks and not speaking:
-            yield Message(role="assistant", content=None if chunk.is_audio else chunk.content)
+            yield _Message(role="assistant", content=None if chunk.is_audio else chunk.content)
         yield from tick.agent_tool_results or []
         speaking = speaks and not tick.agent_tool_calls

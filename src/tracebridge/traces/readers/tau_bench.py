@@ -133,4 +133,4 @@ def _ending(run: _Run) -> tuple[Outcome, str | None]:
 
 
 def _reports_error(message: Message) -> bool:
-    return (message.text or "").startswith(_TOOL_ERROR_PREFIX)
+    return message.starts_with(_TOOL_ERROR_PREFIX)
