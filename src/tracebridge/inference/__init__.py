@@ -19,7 +19,6 @@ from tracebridge.inference.certificate import (
 from tracebridge.inference.certification import DEFAULT_REPLICATES, certify
 from tracebridge.inference.comparison import (
     AgentComparison,
-    Difference,
     TaskComparison,
     compare_agents,
     compare_pass_rates,
@@ -27,6 +26,7 @@ from tracebridge.inference.comparison import (
 )
 from tracebridge.inference.corpus_counts import PathCounts
 from tracebridge.inference.counting import path_counts, split_counts
+from tracebridge.inference.differences import Difference
 from tracebridge.inference.intervals import Interval
 from tracebridge.inference.localisation import Departure, StateShare
 from tracebridge.inference.planning import Plan, plan_runs

@@ -3,20 +3,13 @@
 Runs of one task are not independent, and agents that attempted the same tasks share their difficulty. So tasks are
 resampled, whole, and the same tasks for both agents, with intervals that are widened for there being few; Newcombe's
 interval is for independent runs. All differences are second minus first.
-
-An agent whose figure is the same in every resample, as with nothing but successes, would add nothing to the width of
-such an interval, and both together would leave it without any. It gets an interval of its own, and the two are put
-together by MOVER (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702), of which Newcombe's is a case. Where both
-vary, but their difference is the same in every task, tasks with another one may exist that were not seen: so many as
-Wilson's interval of none among those seen allows, with any difference. For single trials that end alike this is Tango's
-score interval (1998, Statistics in Medicine 17, 891-908).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,11 +17,18 @@ import numpy as np
 from scipy.special import bdtr
 
 from tracebridge.errors import NothingToCheckError, UsageError
-from tracebridge.inference.few_units import resampled_interval
+from tracebridge.inference.differences import (
+    ALIKE,
+    Difference,
+    Resamples,
+    interval_of_difference,
+    mover,
+    resampled_difference,
+    wilson_of,
+)
 from tracebridge.inference.intervals import Interval, equal_tailed, require_level, wilson
 from tracebridge.inference.regression import DEFAULT_DEALS
 from tracebridge.inference.run_table import RunTable
-from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,23 +40,6 @@ if TYPE_CHECKING:
 DEFAULT_REPLICATES = 2_000
 
 _BLOCK_NUMBERS = 4_000_000
-_ALIKE = 1e-9  # figures that differ by no more, relative to those above one, differ by rounding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """How far two agents are apart in one figure.
-
-    Attributes:
-        first, second: the figure of each. difference: second minus first.
-        interval: for the difference; None, with the ``reason``, where there is none.
-    """
-
-    first: float
-    second: float
-    difference: float
-    interval: Interval | None
-    reason: str | None = None
 
 
 # ---------------------------------------------------------------- pass rates
@@ -76,17 +59,6 @@ def compare_pass_rates(first: tuple[int, int], second: tuple[int, int], *, level
     p, q = first[0] / first[1], second[0] / second[1]
     interval = mover(p, score, q, other, method="Newcombe hybrid score, independent runs")
     return Difference(first=p, second=q, difference=q - p, interval=interval)
-
-
-def mover(first: float, of_first: Interval, second: float, of_second: Interval, *, method: str) -> Interval:
-    """The interval of ``second - first`` from those of two uncorrelated estimates (MOVER), each around its estimate."""
-    difference = second - first
-    return Interval(
-        lower=difference - float(np.hypot(second - of_second.lower, of_first.upper - first)),
-        upper=difference + float(np.hypot(of_second.upper - second, first - of_first.lower)),
-        level=of_first.level,
-        method=method,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +110,11 @@ def compare_tasks(
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(len(common), np.full(len(common), 1 / len(common)), size=replicates) / len(common)
     means = [float(rates.mean()), float(other_rates.mean())]
-    interval = _interval_of_difference(
+    interval = interval_of_difference(
         means,
         [drawn @ rates, drawn @ other_rates],
-        [partial(_wilson_of, mean, len(common), "common tasks", level) for mean in means],
-        _Resamples(
+        [partial(wilson_of, mean, len(common), "common tasks", level) for mean in means],
+        Resamples(
             units=[len(common)] * 2,
             noun="common task",
             level=level,
@@ -248,10 +220,10 @@ def compare_agents(
         points = [float(found[i]) for found in point]
         own = [partial(side.interval, i, figure) for side, figure in zip(sides, points, strict=True)]
         most = 1.0 if i < 2 else math.inf
-        resamples = _Resamples(
+        resamples = Resamples(
             units=numbers, noun=what.removesuffix("s"), level=level, method=f"percentile bootstrap of {what}", most=most
         )
-        differences.append(_difference(points, [draws[:, i] for draws in drawn], own, resamples))
+        differences.append(resampled_difference(points, [draws[:, i] for draws in drawn], own, resamples))
     return AgentComparison(
         reliability=differences[0],
         within_budget=differences[1],
@@ -261,100 +233,6 @@ def compare_agents(
         n_units=(numbers[0], numbers[1]),
         n_common=resampling.n_common,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Resamples:
-    """What was resampled: how many units of each agent, and the largest value of a figure, whose least is 0."""
-
-    units: Sequence[int]
-    noun: str
-    level: float
-    method: str
-    most: float
-
-    def interval(self, draws: NDArray[np.float64], point: float, side: int) -> Interval:
-        """Of the figure of one agent."""
-        return self._interval(draws, point, self.units[side], least=0.0)
-
-    def interval_of_difference(self, draws: NDArray[np.float64], point: float) -> Interval:
-        """Of a difference, which is as unsure as the agent with fewer units."""
-        return self._interval(draws, point, min(self.units), least=-self.most)
-
-    def _interval(self, draws: NDArray[np.float64], point: float, units: int, *, least: float) -> Interval:
-        bounds = {"least": least, "most": self.most}
-        return resampled_interval(draws, point, units, self.level, self.method, noun=self.noun, **bounds)
-
-    def interval_of_one_gain(self, gain: float) -> Interval:
-        """Of a difference of probabilities that is the same in every task."""
-        tasks = min(self.units)
-        unseen = wilson(0, tasks, self.level)
-        return replace(
-            unseen,
-            lower=(1 - unseen.upper) * gain - unseen.upper,
-            upper=(1 - unseen.upper) * gain + unseen.upper,
-            method=f"Wilson score of none of {counted(tasks, self.noun)} with another difference",
-        )
-
-
-def _difference(
-    points: Sequence[float],
-    drawn: Sequence[NDArray[np.float64]],
-    own: Sequence[Callable[[], Interval]],
-    resamples: _Resamples,
-) -> Difference:
-    first, second = points
-    difference = second - first
-    lost = int(np.sum(np.isnan(_differences(drawn))))
-    interval, reason = None, None
-    if lost:
-        reason = (
-            f"it is undefined in {lost} of {len(drawn[0])} replicates: no end of some runs of either was seen there"
-        )
-    else:
-        interval = _interval_of_difference(points, drawn, own, resamples)
-    return Difference(first=first, second=second, difference=difference, interval=interval, reason=reason)
-
-
-def _differences(drawn: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):  # infinite mean times of both are told
-        return drawn[1] - drawn[0]
-
-
-def _interval_of_difference(
-    points: Sequence[float],
-    drawn: Sequence[NDArray[np.float64]],
-    own: Sequence[Callable[[], Interval]],
-    resamples: _Resamples,
-) -> Interval:
-    """Of resampled differences; by MOVER if these, or the figure of an agent, are the same in all resamples.
-
-    Args:
-        points: the figure of each agent. drawn: in the resamples, shape (B,) each. own: its interval if all are alike.
-    """
-    fixed = [_is_fixed(draws, point) for point, draws in zip(points, drawn, strict=True)]
-    differences, difference = _differences(drawn), points[1] - points[0]
-    if not any(fixed):
-        if not _is_fixed(differences, difference):
-            return resamples.interval_of_difference(differences, difference)
-        if resamples.most == 1:
-            return resamples.interval_of_one_gain(difference)
-    sides = []
-    for side, (point, draws) in enumerate(zip(points, drawn, strict=True)):
-        found = own[side]() if fixed[side] else resamples.interval(draws, point, side)
-        sides.append(replace(found, lower=min(found.lower, point), upper=max(found.upper, point)))
-    words = " and ".join(f"{side.method} ({name})" for side, name in zip(sides, ("first", "second"), strict=True))
-    return mover(points[0], sides[0], points[1], sides[1], method=f"MOVER of {words}")
-
-
-def _is_fixed(draws: NDArray[np.float64], point: float) -> bool:
-    """Whether a figure is the same in all resamples."""
-    return bool(np.isfinite(point) and np.abs(draws - point).max() <= _ALIKE * max(1.0, abs(point)))
-
-
-def _wilson_of(share: float, number: float, what: str, level: float) -> Interval:
-    found = wilson(share * number, number, level)
-    return replace(found, method=f"Wilson score of {counted(int(number), what.removesuffix('s'))}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -377,8 +255,8 @@ class _FixedFigures:
         """Of R_inf (0), R(d) (1) or the mean time (2), which is ``point`` in all resamples."""
         ended = len({unit for unit, end in zip(self.units, self.table.ended().tolist(), strict=True) if end})
         share = round(point)
-        if figure < 2 and ended and abs(point - share) <= _ALIKE:
-            return _wilson_of(share, ended, self.what, self.level)
+        if figure < 2 and ended and abs(point - share) <= ALIKE:
+            return wilson_of(share, ended, self.what, self.level)
         draws = self.table.posterior(self.rng, len(set(self.units)) / self.table.n_runs, self.d)[:, figure]
         return equal_tailed(draws, self.level, "posterior of a prior of mass one a row")[0]
 
