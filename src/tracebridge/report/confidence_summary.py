@@ -93,7 +93,7 @@ def headline_rows(audit: ConfidenceAudit) -> list[list[str]]:
     rows = []
     for name, meaning in MEANING.items():
         metric = audit[name]
-        rows.append([name, metric_text(metric), f"{metric.denominator:g} {metric.denominator_name}", meaning])
+        rows.append([name, metric_text(metric), f"{metric.denominator:.15g} {metric.denominator_name}", meaning])
     return rows
 
 
