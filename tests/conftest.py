@@ -15,6 +15,9 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.register_profile("tracebridge", settings.get_profile("explore"), derandomize=True)  # the same in every run
 settings.load_profile("tracebridge")
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the cores are taken by workers; also what linear algebra heeds
+
 os.environ.setdefault("TRACEBRIDGE_PRISM", "")  # output is that of two engines, wherever the tests run
 
 STORM_IS_HERE = importlib.util.find_spec("stormpy") is not None
