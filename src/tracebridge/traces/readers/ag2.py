@@ -41,9 +41,6 @@ class _Run(msgspec.Struct):
     other_data: _Other | None = None
 
 
-_decode_run = msgspec.json.Decoder(_Run).decode
-
-
 class Ag2Reader:
     """AG2 conversations of MAST (MASFT).
 
@@ -71,8 +68,8 @@ class Ag2Reader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in file order."""
 
-        def convert(record: Record) -> Trace:
-            return _trace(_decode_run(record.data), record, file.stem)
+        def convert(record: Record, document: Any) -> Trace:
+            return _trace(msgspec.convert(document, _Run), record, file.stem)
 
         yield from convert_records(json_records(file, log), convert, file, log)
 

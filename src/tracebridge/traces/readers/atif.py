@@ -86,7 +86,6 @@ class _Trajectory(msgspec.Struct):
     continued_trajectory_ref: str | None = None
 
 
-_decode_version = msgspec.json.Decoder(_Versioned).decode
 _decode_trajectory = msgspec.json.Decoder(_Trajectory).decode
 
 
@@ -149,12 +148,12 @@ class AtifReader:
         result_path = None if file.path is None else find_result(file.path)
         result = None if result_path is None else read_result(result_path)
 
-        def convert(record: Record) -> Trace:
-            version = _decode_version(record.data).schema_version
+        def convert(_: Record, document: Any) -> Trace:
+            version = msgspec.convert(document, _Versioned).schema_version
             if not isinstance(version, str) or not _VERSION.fullmatch(version):
                 message = f"the schema version {shown(version)} is not one of ATIF-v1.0 to ATIF-v1.8"
                 raise RecordError(message, field="schema_version")
-            return _trace(_decode_trajectory(record.data), file, result)
+            return _trace(msgspec.convert(document, _Trajectory), file, result)
 
         yield from convert_records([Record(file.document(), file.label, 0)], convert, file, log)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -52,7 +52,7 @@ class Message(msgspec.Struct):
     """
 
     requestor: ClassVar[str | None] = None
-    errors: ClassVar[Sequence[msgspec.Raw] | None] = None
+    errors: ClassVar[Sequence[Any] | None] = None
 
     role: str
     content: str | list[ContentPart | str] | None = None

@@ -172,8 +172,8 @@ class HarborTrialReader:
         if file.path is not None and _trajectories(file.path):
             return
 
-        def convert(record: Record) -> Trace:
-            result = _decode_result(record.data)
+        def convert(_: Record, document: Any) -> Trace:
+            result = msgspec.convert(document, TrialResult)
             verdict, reason, is_cut = result.judgement()
             outcome, termination = ending(verdict, reason, is_cut=is_cut)
             if outcome is not Outcome.CENSORED:

@@ -132,7 +132,6 @@ class _Log(msgspec.Struct):
 
 
 _decode_log = msgspec.json.Decoder(_Log).decode
-_decode_sample = msgspec.json.Decoder(_Sample).decode
 
 
 class InspectReader:
@@ -186,8 +185,8 @@ class InspectReader:
             records = iter(number_records(header.samples or [], file.label))
         _check(header, file, log)
 
-        def convert(record: Record) -> Trace:
-            return _trace(_decode_sample(record.data), record, header, file)
+        def convert(record: Record, document: Any) -> Trace:
+            return _trace(msgspec.convert(document, _Sample), record, header, file)
 
         yield from convert_records(records, convert, file, log)
 

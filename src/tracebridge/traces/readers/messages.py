@@ -59,10 +59,6 @@ class _Run(msgspec.Struct):
     outcome: Any = None
 
 
-_decode_run = msgspec.json.Decoder(_Run).decode
-_decode_messages = msgspec.json.Decoder(list[_Message]).decode
-
-
 class MessagesReader:
     """OpenAI chat messages with a verdict.
 
@@ -103,8 +99,8 @@ class MessagesReader:
         records = iter([one_conversation(file, log)]) if bare else json_records(file, log)
         first = list(islice(records, 2))
 
-        def convert(record: Record) -> Trace:
-            run = _Run(messages=_decode_messages(record.data)) if bare else _decode_run(record.data)
+        def convert(record: Record, document: Any) -> Trace:
+            run = _Run(messages=msgspec.convert(document, list[_Message])) if bare else msgspec.convert(document, _Run)
             return _trace(run, record, file.stem, is_only=len(first) == 1)
 
         yield from convert_records(chain(first, records), convert, file, log)

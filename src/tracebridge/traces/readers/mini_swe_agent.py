@@ -80,8 +80,6 @@ class _Run(msgspec.Struct):
     instance_id: str | None = None
 
 
-_decode_run = msgspec.json.Decoder(_Run).decode
-_decode_messages = msgspec.json.Decoder(list[_Message]).decode
 _decode_arguments = msgspec.json.Decoder(_Command).decode
 
 
@@ -121,8 +119,8 @@ class MiniSweAgentReader:
         bare = is_bare_conversation(file)
         record = one_conversation(file, log) if bare else Record(file.document(), file.label, 0)
 
-        def convert(record: Record) -> Trace:
-            run = _Run(messages=_decode_messages(record.data)) if bare else _decode_run(record.data)
+        def convert(_: Record, document: Any) -> Trace:
+            run = _Run(messages=msgspec.convert(document, list[_Message])) if bare else msgspec.convert(document, _Run)
             return _trace(run, file)
 
         yield from convert_records([record], convert, file, log)

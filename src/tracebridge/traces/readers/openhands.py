@@ -9,7 +9,7 @@ import msgspec
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.readers.conversation import RESPOND
 from tracebridge.traces.readers.instants import first_instant, started
-from tracebridge.traces.readers.openhands_sdk import are_sdk_events, decode_sdk_events, sdk_steps
+from tracebridge.traces.readers.openhands_sdk import SdkEvent, are_sdk_events, sdk_steps
 from tracebridge.traces.readers.records import Record, RecordError, convert_records, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, verdict_of
 from tracebridge.traces.sniff import shape
@@ -70,15 +70,11 @@ class _RunMetadata(msgspec.Struct):
 
 class _Run(msgspec.Struct):
     instance_id: int | str
-    history: msgspec.Raw = msgspec.Raw(b"null")
+    history: Any = None
     metadata: _RunMetadata | None = None
     test_result: _TestResult | None = None
     report: _Report | None = None
     error: str | None = None
-
-
-_decode_run = msgspec.json.Decoder(_Run).decode
-_decode_events = msgspec.json.Decoder(list[_Event | tuple[_Event, _Event]]).decode
 
 
 class OpenHandsReader:
@@ -129,9 +125,9 @@ class OpenHandsReader:
                 raise file.damaged("this is one event of a run, not the run", hint=hint)
             records = [Record(b"[" + b",".join(lines) + b"]", file.label, 0)]
 
-        def convert(record: Record) -> Trace:
+        def convert(record: Record, document: Any) -> Trace:
             if events:
-                steps, began = _told_by(record.data)
+                steps, began = _told_by(document)
                 outcome, reason = ending(None, None, is_cut=False)
                 return Trace(
                     trace_id=file.stem,
@@ -141,7 +137,7 @@ class OpenHandsReader:
                     source=file.label,
                     attributes=started(began),
                 )
-            return _trace(_decode_run(record.data), record, file.stem)
+            return _trace(msgspec.convert(document, _Run), record, file.stem)
 
         yield from convert_records(records, convert, file, log)
 
@@ -153,7 +149,7 @@ def _is_event_list(file: InputFile) -> bool:
 
 
 def _trace(run: _Run, record: Record, stem: str) -> Trace:
-    if bytes(run.history) == b"null":
+    if run.history is None:
         raise RecordError("the row has no history, so its steps are unknown", field="history")
     outcome, termination, attributes = _ending(run)
     name = str(run.instance_id)
@@ -185,12 +181,12 @@ def _ending(run: _Run) -> tuple[Outcome, str | None, dict[str, Any]]:
     return outcome, termination, marks(verdict, outcome, is_cut=is_cut)
 
 
-def _told_by(history: msgspec.Raw | bytes) -> tuple[tuple[Step, ...], str | None]:
+def _told_by(history: Any) -> tuple[tuple[Step, ...], str | None]:
     """The steps of a run, and when it began."""
     if are_sdk_events(history):
-        sdk_events = decode_sdk_events(history)
+        sdk_events = msgspec.convert(history, list[SdkEvent])
         return sdk_steps(sdk_events), first_instant(event.timestamp for event in sdk_events)
-    events = list(_flat(_decode_events(history)))
+    events = list(_flat(msgspec.convert(history, list[_Event | tuple[_Event, _Event]])))
     return tuple(_steps(events)), first_instant(event.timestamp for event in events)
 
 

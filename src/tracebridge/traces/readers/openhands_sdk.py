@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class _Kind(msgspec.Struct):
-    kind: str | None = None
-
-
 class _Message(msgspec.Struct):
     content: str | list[ContentPart] | None = None
 
@@ -42,19 +38,11 @@ class SdkEvent(msgspec.Struct):
     observation: _Observation | None = None
 
 
-_decode_kinds = msgspec.json.Decoder(list[_Kind]).decode
-decode_sdk_events = msgspec.json.Decoder(list[SdkEvent]).decode
-
-
-def are_sdk_events(history: msgspec.Raw | bytes) -> bool:
+def are_sdk_events(history: object) -> bool:
     """Whether these are events of the SDK; those before it have no kind."""
-    text = bytes(history)
-    if b'"kind"' not in text and b"\\u" not in text:  # the key as it stands, or escaped
-        return False
-    try:
-        return any(event.kind is not None for event in _decode_kinds(text))
-    except msgspec.ValidationError:  # pairs of an action and its observation
-        return False
+    return isinstance(history, list) and any(
+        isinstance(event, dict) and isinstance(event.get("kind"), str) for event in history
+    )
 
 
 def sdk_steps(events: Iterable[SdkEvent]) -> tuple[Step, ...]:

@@ -143,14 +143,14 @@ def explained(error: Exception, document: Any) -> tuple[str, str | None]:
 
 
 def convert_records(
-    records: Iterable[Record], convert: Callable[[Record], Trace], file: InputFile, log: ProblemLog
+    records: Iterable[Record], convert: Callable[[Record, Any], Trace], file: InputFile, log: ProblemLog
 ) -> Iterator[Trace]:
-    """The traces of the records that convert; the others go to the log."""
+    """The traces of the records that convert, each with the value of its text; the others go to the log."""
     for record in records:
         document = None
         try:
             document = decode_strictly(bytes(record.data))  # a key that stands twice would be taken silently otherwise
-            trace = convert(record)
+            trace = convert(record, document)
         except (JsonTextError, RecordError, msgspec.MsgspecError, RecursionError) as error:
             message, field = explained(error, document)
             field, hint = getattr(error, "field", field), getattr(error, "hint", None)

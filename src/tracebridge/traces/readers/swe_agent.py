@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -73,10 +73,9 @@ class _Run(msgspec.Struct):
     trajectory: list[_Turn] | None = None
     history: list[Message] | None = None
     info: _Info | None = None
-    replay_config: msgspec.Raw = msgspec.Raw(b"null")
+    replay_config: _Replay | str | None = None
 
 
-_decode_run = msgspec.json.Decoder(_Run).decode
 _decode_replay = msgspec.json.Decoder(_Replay | str | None).decode
 
 
@@ -115,8 +114,8 @@ class SweAgentReader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The run that the file is."""
 
-        def convert(record: Record) -> Trace:
-            return _trace(_decode_run(record.data), file)
+        def convert(_: Record, document: Any) -> Trace:
+            return _trace(msgspec.convert(document, _Run), file)
 
         yield from convert_records([Record(file.document(), file.label, 0)], convert, file, log)
 
@@ -158,7 +157,7 @@ def _step(turn: _Turn) -> Step:
 
 
 def _model(run: _Run, file: InputFile) -> str | None:
-    replay = _decode_replay(run.replay_config)
+    replay = run.replay_config
     if isinstance(replay, str):  # some versions write it as JSON in a string
         replay = _decode_replay(replay.encode())
     if isinstance(replay, _Replay) and replay.agent and replay.agent.model and replay.agent.model.name:

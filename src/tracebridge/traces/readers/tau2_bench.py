@@ -55,7 +55,7 @@ _PREMATURE_NOTE = "Simulation terminated prematurely"
 
 class _Message(Message):
     requestor: str | None = None  # type: ignore[misc]  # a field here
-    errors: list[msgspec.Raw] | None = None  # type: ignore[misc]
+    errors: list[Any] | None = None  # type: ignore[misc]
 
 
 class _RewardNotes(msgspec.Struct):
@@ -125,7 +125,6 @@ class _Results(msgspec.Struct):
     simulation_index: list[_IndexEntry] | None = None
 
 
-_decode_simulation = msgspec.json.Decoder(_Simulation).decode
 _decode_results = msgspec.json.Decoder(_Results).decode
 
 
@@ -188,8 +187,8 @@ class Tau2BenchReader:
             records = json_records(file, log)
             info = _info_beside(file, log)
 
-        def convert(record: Record) -> Trace:
-            return _trace(_decode_simulation(record.data), record, file.stem, info)
+        def convert(record: Record, document: Any) -> Trace:
+            return _trace(msgspec.convert(document, _Simulation), record, file.stem, info)
 
         yield from convert_records(records, convert, file, log)
 

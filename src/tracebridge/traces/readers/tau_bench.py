@@ -42,7 +42,6 @@ class _Run(_Attempt):
     info: _Info | None = None
 
 
-_decode_run = msgspec.json.Decoder(_Run).decode
 _decode_attempt = msgspec.json.Decoder(_Attempt).decode
 
 
@@ -84,8 +83,8 @@ class TauBenchReader:
             message = "the field trial repeats task_id in every run: it counts no replicates and is left out"
             log.note(Problem(location=Location(path=file.label, field="trial"), message=message))
 
-        def convert(record: Record) -> Trace:
-            return _trace(_decode_run(record.data), record, file.stem, has_trials=has_trials)
+        def convert(record: Record, document: Any) -> Trace:
+            return _trace(msgspec.convert(document, _Run), record, file.stem, has_trials=has_trials)
 
         yield from convert_records(records, convert, file, log)
 
