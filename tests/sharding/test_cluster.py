@@ -19,7 +19,7 @@ import pytest
 
 from tracebridge.chain import document_text
 from tracebridge.cli import run
-from tracebridge.errors import InputError, UsageError
+from tracebridge.errors import InputError, TraceError, UsageError
 from tracebridge.pipeline import fit_files
 from tracebridge.sharding import ReadingProgress
 from tracebridge.sharding.cluster import cluster
@@ -28,6 +28,7 @@ from tracebridge.traces import Outcome, Step, Trace, write_traces
 pytest.importorskip("distributed")
 
 N_FILES = 24
+WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
 
 
 @dataclass
@@ -62,8 +63,7 @@ def scheduler(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("dask")
-    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    workers = [start(folder, "dask_worker", *options) for _ in range(2)]
+    workers = [start(folder, "dask_worker", *WORKER) for _ in range(2)]
     try:
         with scheduler(folder) as address:
             yield Cluster(address, workers)
@@ -83,6 +83,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "00.jsonl").open("a") as file:
         file.write("{broken\n")
     return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths that mean something else in another process")
+def test_what_a_worker_does_not_see_is_not_passed_over(
+    dask_cluster: Cluster, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)  # workers have another folder
+    place = Path("/proc/self/cwd")
+    told = (
+        r"0\d.jsonl: a worker on .* does not see what is here: /proc/self/cwd/0\d.jsonl cannot be opened: No such file"
+    )
+    with cluster(dask_cluster.address), pytest.raises(TraceError, match=told):
+        fit_files([place], skip_bad=True)
 
 
 def test_the_bytes_are_the_same_and_a_killed_worker_costs_nothing(dask_cluster: Cluster, corpus: Path) -> None:
@@ -113,6 +126,26 @@ def test_the_command_line_reaches_it(dask_cluster: Cluster, corpus: Path, tmp_pa
     assert there.read_bytes() == here.read_bytes()
 
 
+def test_work_is_given_up_when_no_worker_comes_back(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracebridge.sharding.cluster.SECONDS_TO_RETURN", 0.1)
+    monkeypatch.setattr("tracebridge.sharding.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
+    told: list[str] = []
+    with scheduler(tmp_path) as address:
+        worker = start(tmp_path, "dask_worker", *WORKER, "--nthreads", "2")
+        try:
+            with (
+                cluster(address, told.append),
+                pytest.raises(TraceError, match="the cluster that read traces was lost"),
+            ):
+                fit_files([corpus], skip_bad=True, on_progress=lambda progress: worker.kill())
+        finally:
+            worker.kill()
+            worker.wait()
+    assert told[-1] == f"the Dask scheduler at {address} has no worker any more; waiting 0.1 s for one"
+
+
 @pytest.fixture
 def mute() -> Iterator[str]:
     """The address of a server that takes connections and says nothing."""
@@ -137,8 +170,7 @@ def test_a_cluster_that_is_not_there(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    seconds = 0.5 if address == "mute" else 4.0  # the others say more than that nobody answered, if they are given time
-    monkeypatch.setattr("tracebridge.sharding.cluster.SECONDS_TO_ANSWER", seconds)
+    monkeypatch.setattr("tracebridge.sharding.cluster.SECONDS_TO_ANSWER", 0.5)
     address = mute if address == "mute" else address
     (tmp_path / "a.csv").write_text("run_id,state,outcome\na,x,ok\n")
     assert run(["traces", "summary", str(tmp_path), "--cluster", address]) == 3
@@ -174,7 +206,11 @@ def test_a_worker_is_no_scheduler(dask_cluster: Cluster) -> None:
         pass
 
 
-def test_another_version_on_a_worker_is_refused(dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused(dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracebridge.sharding.cluster.__version__", "0.0.0")
-    with pytest.raises(UsageError, match=r"has tracebridge .*, this is 0\.0\.0"), cluster(dask_cluster.address):
+    asked = r"scheduler at .* needs tracebridge 0\.0\.0; asked for its version, it says \d"
+    with pytest.raises(UsageError, match=asked), cluster(dask_cluster.address):
+        pass
+    monkeypatch.setattr("tracebridge.sharding.cluster._require_scheduler_version", lambda client, address: None)
+    with pytest.raises(UsageError, match=r"the worker tcp:.* needs tracebridge 0\.0\.0"), cluster(dask_cluster.address):
         pass

@@ -153,7 +153,7 @@ def test_what_is_too_large_is_read_every_time(
     ("error", "what"),
     [
         ("TerminatedWorkerError", r"a process that read traces was killed .*short of memory"),
-        ("FutureCancelledError", r"the cluster was lost while traces were read .*goes on where it was"),
+        ("FutureCancelledError", r"the cluster that read traces was lost .*reading goes on where it was"),
     ],
 )
 def test_workers_that_die_are_told(corpus: Path, monkeypatch: pytest.MonkeyPatch, error: str, what: str) -> None:

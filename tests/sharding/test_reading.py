@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joblib import parallel_config
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import ThreadingBackend
 
 from tracebridge.chain import document_text, fit_chain
 from tracebridge.errors import FitError, TraceError
@@ -170,10 +171,18 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     assert len(list(found.traces)) == 6
 
 
-def test_a_users_own_backend_reads(tmp_path: Path) -> None:
+class AllAtOnce(ThreadingBackend):  # type: ignore[misc]
+    """Gives results when all are there, as Ray's backend does."""
+
+    supports_return_generator = False
+
+
+@pytest.mark.parametrize("backend", ["threading", "all-at-once"])
+def test_a_users_own_backend_reads(tmp_path: Path, backend: str) -> None:
+    register_parallel_backend("all-at-once", AllAtOnce)
     write_shards(tmp_path / "corpus", traces_of([([Step(name="plan")], Outcome.SUCCESS, None, None)] * 8), [2, 4])
     told: list[ReadingProgress] = []
-    with parallel_config(backend="threading", n_jobs=2):
+    with parallel_config(backend=backend, n_jobs=2):
         found = fit_files([tmp_path / "corpus"], on_progress=told.append)
     assert document_text(found.fit.to_dict()) == single_pass([tmp_path / "corpus"])[0]
     assert (told[-1].shards_read, told[-1].n_runs, told[-1].bytes_read) == (3, 8, told[-1].n_bytes)

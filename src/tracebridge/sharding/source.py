@@ -11,7 +11,7 @@ from tracebridge.sharding.manifest import Manifest
 from tracebridge.sharding.parallel import is_parallel, read_in_parallel, scan_in_parallel
 from tracebridge.sharding.scan import ListedFile, Piece, ScannedFile
 from tracebridge.sharding.summary import ShardSummary
-from tracebridge.sharding.task import ShardOptions, ShardTask, summarize
+from tracebridge.sharding.task import Refusal, ShardOptions, ShardTask, summarize, unlike
 from tracebridge.traces.inputs import is_read_once
 from tracebridge.traces.remote_files import RemoteFile
 from tracebridge.traces.summary import TraceTally
@@ -104,6 +104,9 @@ class ShardSource:
             number, data = next(self._coming)
             done = self._ahead[number]
             self._to_come.discard(done)
+            if isinstance(data, Refusal):
+                self._require_gone(done, data)
+                continue
             self._here[done] = data
             self._keep(done, ShardSummary.from_bytes(data), data)
         if piece in self._here:
@@ -111,6 +114,21 @@ class ShardSource:
         summary = summarize(self._task(piece))
         self._keep(piece, summary, None)
         return summary
+
+    def _require_gone(self, piece: Piece, refusal: Refusal) -> None:
+        """What a worker has not as it was here must not be here any more either: then reading tells what it is.
+
+        Raises:
+            TraceError: it is.
+        """
+        if unlike(self._task(piece)) is None:
+            raise TraceError(
+                Problem(
+                    location=Location(path=piece.label),
+                    message=f"a worker on {refusal.host} does not see what is here: {refusal.reason}",
+                    hint="workers need the files under the same paths, and the same version of tracebridge",
+                )
+            )
 
     def read_again(self, piece: Piece, taken: frozenset[bytes]) -> ShardSummary:
         """Read a shard here, knowing which of its trace_ids are taken."""

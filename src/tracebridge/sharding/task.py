@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from tracebridge.traces.readers.outcome_files import read_outcomes
 from tracebridge.traces.stream import TraceStream, check_reading
 from tracebridge.traces.summary import TraceTally
 from tracebridge.traces.trace_ids import TraceIds
+from tracebridge.version import __version__
 
 if TYPE_CHECKING:
     from tracebridge.states.features import EncodedBatch
@@ -97,7 +100,8 @@ class ShardTask:
         options: how.
         taken: digests of trace_ids that earlier files have used.
         span: the lines of the file that are read, if not all; it is a native one.
-        n_bytes: how much is read, about.
+        n_bytes: how much is read, about; a stored file has no fewer.
+        version: of the package that asks.
     """
 
     files: tuple[tuple[Source | None, str], ...]
@@ -106,6 +110,7 @@ class ShardTask:
     taken: frozenset[bytes] = frozenset()
     span: LineSpan | None = None
     n_bytes: int = 0
+    version: str = __version__
 
     def stream(self) -> TraceStream:
         """The traces of the files."""
@@ -155,12 +160,46 @@ def summarize(task: ShardTask) -> ShardSummary:
     )
 
 
-def summarize_to_bytes(tasks: list[tuple[int, ShardTask]]) -> list[tuple[int, bytes]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A worker's answer where reading would give something else than it gives to the process that asks.
+
+    Attributes:
+        host: of the worker. reason: what is not as expected there.
+    """
+
+    host: str
+    reason: str
+
+
+def summarize_to_bytes(tasks: list[tuple[int, ShardTask]]) -> list[tuple[int, bytes | Refusal]]:
     """Read some shards where the results must travel, each with its number."""
-    return [(number, _to_bytes(summarize(task))) for number, task in tasks]
+    return [(number, _to_bytes(task)) for number, task in tasks]
 
 
-def _to_bytes(summary: ShardSummary) -> bytes:
+def unlike(task: ShardTask) -> str | None:
+    """What is not here as the process that asks has it; None if nothing is."""
+    if task.version != __version__:
+        return f"it has tracebridge {__version__}, not {task.version}"
+    for path, _ in task.files:
+        if not isinstance(path, Path):
+            continue
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            return f"{path} cannot be opened: {error.strerror}"
+        least = task.n_bytes if task.span is None else task.span.end
+        if size < least:
+            return f"{path} has {size:,} bytes, not {least:,}"
+    return None
+
+
+def _to_bytes(task: ShardTask) -> bytes | Refusal:
+    reason = unlike(task)
+    if reason is not None:
+        return Refusal(host=platform.node(), reason=reason)
+    summary = summarize(task)
     try:
         return summary.to_bytes()
     except SummaryError as error:

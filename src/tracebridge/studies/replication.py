@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
 from tracebridge.errors import UsageError
+from tracebridge.sharding.backend import outputs
 
 CaseT = TypeVar("CaseT")
 ResultT = TypeVar("ResultT")
@@ -66,8 +67,8 @@ class Replication:
         for place, stream in enumerate(root.spawn(len(cases))):
             children = stream.spawn(self.number)
             work += [(place, children[first : first + size]) for first in range(0, self.number, size)]
-        parallel = Parallel(n_jobs=self.jobs, return_as="generator")
-        found = parallel(delayed(_replicate)(task, cases[place], children) for place, children in work)
+        calls = [delayed(_replicate)(task, cases[place], children) for place, children in work]
+        found = outputs(calls, self.jobs, ordered=True, doing="repeated a study")
         results: list[list[ResultT]] = [[] for _ in cases]
         done = 0
         for (place, _), part in zip(work, found, strict=True):
