@@ -10,7 +10,6 @@ from scipy.stats import beta, norm
 
 from tracebridge.chain import LengthCounts, aalen_johansen
 from tracebridge.errors import ModelError, UsageError
-from tracebridge.states.features import encode_runs
 from tracebridge.traces.model import Outcome, Step, Trace
 
 law = settings(deadline=None, max_examples=60)
@@ -47,7 +46,6 @@ def test_every_way_to_count(pairs):
     ]
     counts = counted(pairs)
     assert LengthCounts.from_traces(traces) == counts
-    assert LengthCounts.from_runs(encode_runs(traces)) == counts
     assert counts.n_runs == len(pairs)
     assert counts.n_steps == sum(length for length, _ in pairs)
     assert counts.runs_by_outcome() == {

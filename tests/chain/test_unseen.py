@@ -97,7 +97,7 @@ def test_never_rests_on_the_edges_into_what_was_never_reached():
     assert verdict.holds_as_observed  # three runs started with it
     assert pairs_of(verdict.edges) == [("act", "delete"), ("done", "delete"), ("plan", "delete")]
     assert [edge.exits for edge in verdict.edges] == [12, 20, 20]
-    assert verdict.largest_bound == zero_count_bound(12)
+    assert max(edge.bound for edge in verdict.edges) == zero_count_bound(12)
     assert verdict_support(fit_counts(counts, start={"plan": 1}), "delete", "possible").edges == ()
     assert verdict_support(fit_counts(counts, start={"plan": 1}), "delete", "possible").holds
 
@@ -118,7 +118,7 @@ def test_almost_sure_success_rests_on_the_edges_to_failure():
         fit_counts(TransitionCounts.from_paths(runs), support="observed"), "success", "almost-sure"
     )
     assert (smoothed.holds, smoothed.holds_as_observed) == (False, True)  # the prior lets every state fail
-    assert smoothed.largest_bound == 0
+    assert smoothed.edges == ()
     assert json.loads(json.dumps(verdict.to_dict()))["edges"][0] == {
         "source": "act", "target": "failure", "exits": 12.0, "bound": zero_count_bound(12), "in_chain": False,
         "declared": None,

@@ -21,7 +21,7 @@ from tracebridge.chain.markov import MarkovChain
 from tracebridge.checking import storm_process
 from tracebridge.checking.prism_program import build_prism_chain
 from tracebridge.checking.storm import StormSession
-from tracebridge.checking.storm_process import StormUnavailableError, StormWorker, lent_worker, storm_version
+from tracebridge.checking.storm_process import StormUnavailableError, StormWorker, lent_worker
 from tracebridge.checking.storm_worker.protocol import AskVersion, Evaluate
 from tracebridge.errors import EngineError, EngineTimeoutError, PropertyError
 from tracebridge.pctl.ast import Eventually, Label, Probability, StepBound
@@ -277,7 +277,6 @@ def test_importing_the_client_does_not_import_stormpy() -> None:
 
 def test_without_stormpy_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert storm_version() is None
     with StormWorker() as worker, pytest.raises(StormUnavailableError, match="pip install"):
         worker.version()
 

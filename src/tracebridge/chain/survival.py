@@ -34,7 +34,6 @@ from tracebridge.traces.model import Outcome
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tracebridge.states.features import EncodedRuns
     from tracebridge.traces.model import Trace
 
 #: What a curve is about: runs that succeeded by a time, that failed, or that ended either way.
@@ -116,11 +115,6 @@ class LengthCounts:
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(codes):
             raise ModelError("offsets must begin with 0 and end with the number of steps")
         return cls.from_lengths(np.diff(offsets), outcomes)
-
-    @classmethod
-    def from_runs(cls, runs: EncodedRuns) -> LengthCounts:
-        """From encoded runs."""
-        return cls.from_paths(runs.codes, runs.offsets, runs.outcomes)
 
     @classmethod
     def from_traces(cls, traces: Iterable[Trace]) -> LengthCounts:

@@ -136,11 +136,6 @@ class VerdictSupport:
     holds_as_observed: bool | None
     edges: tuple[UnseenEdge, ...]
 
-    @property
-    def largest_bound(self) -> float:
-        """The largest of the bounds of the edges, 0 without an edge."""
-        return max((edge.bound for edge in self.edges), default=0.0)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {

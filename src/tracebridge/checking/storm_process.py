@@ -336,11 +336,3 @@ def lent_worker() -> Iterator[StormWorker]:
             _idle.append(worker)
         else:
             worker.close()
-
-
-def storm_version() -> str | None:
-    """The version of Storm, or None where stormpy is not installed."""
-    if importlib.util.find_spec("stormpy") is None:
-        return None
-    with lent_worker() as worker:
-        return worker.version()

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Order = NDArray[np.int32]
 
 #: So many entries a state may be filled in for elimination in the order of the states to be taken at once.
 NARROW = 40

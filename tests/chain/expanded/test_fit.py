@@ -13,15 +13,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.chain.expanded.corpora import as_paths, forms, runs
 
-from tracebridge.chain import TransitionCounts, WeightedCounts, document_text, fit_counts, parse_document
+from tracebridge.chain import (
+    TransitionCounts,
+    WeightedCounts,
+    document_text,
+    fit_counts,
+    parse_document,
+    write_document,
+)
 from tracebridge.chain.expanded import path_document
 from tracebridge.chain.expanded.first_order_base import over_states
-from tracebridge.chain.expanded.fit import (
-    ExpandedFit,
-    fit_expanded,
-    read_expanded_fit,
-    write_expanded_fit,
-)
+from tracebridge.chain.expanded.fit import ExpandedFit, fit_expanded, read_expanded_fit
 from tracebridge.chain.expanded.path_document import (
     PathsDocument,
     in_document_order,
@@ -93,7 +95,7 @@ def test_the_order_of_runs_leaves_no_trace(order):
 
 
 def test_a_file(tmp_path):
-    write_expanded_fit(tmp_path / "chain.json", fitted())
+    write_document(tmp_path / "chain.json", fitted().to_dict())
     assert read_expanded_fit(tmp_path / "chain.json").to_dict() == fitted().to_dict()
 
 

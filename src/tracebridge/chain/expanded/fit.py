@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from tracebridge.chain.document import checked_document, read_document, write_document
+from tracebridge.chain.document import checked_document, read_document
 from tracebridge.chain.expanded.context_rows import require_kappa
 from tracebridge.chain.expanded.estimation import estimate
 from tracebridge.chain.expanded.first_order_base import (
@@ -264,11 +264,6 @@ def fit_expanded(
 def read_expanded_fit(path: str | Path) -> ExpandedFit:
     """Read an ``expanded-fit`` document. Raises ModelError, with place and field."""
     return ExpandedFit.from_dict(read_document(path), str(path))
-
-
-def write_expanded_fit(path: str | Path, fit: ExpandedFit) -> None:
-    """Write the fit as an ``expanded-fit`` document."""
-    write_document(path, fit.to_dict())
 
 
 def _chain(model: ExpandedModel, base: ChainFit) -> MarkovChain:

@@ -65,10 +65,6 @@ class Choices:
         """The choices all of whose successors are in a set, shape (m,)."""
         return np.logical_and.reduceat(states[self.pattern.indices], self.pattern.indptr[:-1])
 
-    def leading_to(self, states: Mask) -> Mask:
-        """The choices some of whose successors are in a set, shape (m,)."""
-        return np.logical_or.reduceat(states[self.pattern.indices], self.pattern.indptr[:-1])
-
     def staying_among(self, components: Indices) -> Mask:
         """The choices of states in some component (numbers; -1 in none) that cannot lead out of it, shape (m,)."""
         same = components[self._owner_of_entry] == components[self.pattern.indices]

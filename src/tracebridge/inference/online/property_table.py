@@ -149,11 +149,6 @@ class PropertyTable:
             threshold=threshold,
         )
 
-    @property
-    def is_reward(self) -> bool:
-        """Whether the value is what was earned so far and more."""
-        return self.earned is not None
-
     def reading(self, time: int, state: int, so_far: float, *, over: bool = False) -> PropertyReading:
         """The property after a prefix that ends at a time in a state, with what was earned before it.
 
