@@ -121,6 +121,27 @@ def test_a_manifest_that_was_deleted_is_written_again(corpus: Path, tmp_path: Pa
     assert manifest.read_bytes() == written
 
 
+def test_what_is_gone_is_not_counted_and_is_forgotten_when_asked(corpus: Path, tmp_path: Path, read: list[str]) -> None:
+    manifest, kept = tmp_path / "m.json", tmp_path / "m.json.shards"
+    fit_files([corpus], manifest=manifest)
+    (kept / "notes.txt").write_text("not ours")
+    (corpus / "day0.jsonl").unlink()
+    (corpus / "day1.jsonl").rename(corpus / "moved.jsonl")
+    write_day(corpus, 2, name="search")
+    expected = fit_files([corpus])
+    assert same(fit_files([corpus], manifest=manifest), expected)
+    assert len(list(kept.glob("*.zst"))) == 4 + 2, "without being asked nothing is forgotten"
+    assert same(fit_files([corpus], manifest=manifest, prune=True), expected)
+    entries = json.loads(manifest.read_text())["shards"]
+    assert {entry["path"] for entry in entries.values()} == {"day2.jsonl", "day3.jsonl", "moved.jsonl"}
+    assert {path.name for path in kept.iterdir()} == {*(f"{key}.zst" for key in entries), "notes.txt"}
+    read.clear()
+    assert same(fit_files([corpus], manifest=manifest), expected)
+    assert not read
+    with pytest.raises(UsageError, match="--prune needs a --manifest"):
+        fit_files([corpus], prune=True)
+
+
 def test_another_file_is_no_manifest(corpus: Path, tmp_path: Path) -> None:
     other = tmp_path / "notes.json"
     other.write_text('{"kind": "notes"}')

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @section("Reading traces")
 def sharding(command: F) -> F:
-    """``--jobs``, ``--manifest`` and ``--cluster``: a corpus of many files read by many, and once."""
+    """``--jobs``, ``--manifest``, ``--prune`` and ``--cluster``: a corpus of many files read by many, and once."""
     options = [
         click.option(
             "--jobs",
@@ -34,6 +34,12 @@ def sharding(command: F) -> F:
             help="Keep what was found in each file in the folder FILE.shards and list it in FILE: the next time only "
             "files that are new or have changed are read, and so it goes on after it was stopped. Files that are read "
             "with others (of Harbor, tau2-bench, SWE-agent, or with --outcomes) are read every time.",
+        ),
+        click.option(
+            "--prune",
+            is_flag=True,
+            help="With --manifest: forget, at the end, what it knows of anything that this reading did not use: "
+            "files that are gone, earlier contents, readings with other options.",
         ),
         click.option(
             "--cluster",
@@ -65,7 +71,12 @@ def sharded(options: Mapping[str, Any], progress: Callable[[str], None]) -> Iter
         used = cluster(address, progress)
     with used:
         told = _Told(progress)
-        yield {"jobs": jobs, "manifest": options.get("manifest"), "on_progress": told}
+        yield {
+            "jobs": jobs,
+            "manifest": options.get("manifest"),
+            "prune": options.get("prune", False),
+            "on_progress": told,
+        }
 
 
 class _Told:

@@ -42,6 +42,7 @@ def fit_files(
     keep: bool = False,
     jobs: int | None = None,
     manifest: str | Path | None = None,
+    prune: bool = False,
     on_progress: OnProgress = lambda progress: None,
     **fit_options: Any,
 ) -> FittedCorpus:
@@ -55,7 +56,7 @@ def fit_files(
         keep: the runs are wanted afterwards: where their states come from rule-based features they are kept in a
             temporary file, without what their steps say; otherwise the files are read once more for them, and those
             that can be read only once, such as standard input, are kept in memory.
-        jobs, manifest, on_progress: see `read_shards`.
+        jobs, manifest, prune, on_progress: see `read_shards`.
     """
     reading = {"format": trace_format, "mapping": mapping, "outcomes": outcomes, "endings": endings}
     stream = open_traces(paths, skip_bad=skip_bad, **reading)  # type: ignore[arg-type]
@@ -75,7 +76,7 @@ def fit_files(
         state_map=states if isinstance(states, StateMap) else None,
         texts=texts is not None,
     )
-    shards = read_shards(paths, options, jobs=jobs, manifest=manifest, on_progress=on_progress)
+    shards = read_shards(paths, options, jobs=jobs, manifest=manifest, prune=prune, on_progress=on_progress)
     shards.require_usable(skip_bad=skip_bad)
     if weight is not None and shards.runs is not None:
         fit = fit_chain(shards.runs, **fit_options)

@@ -9,6 +9,7 @@ A summary is trusted as far as its types and sums go: whoever can write into the
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from hashlib import sha256
@@ -31,6 +32,7 @@ SELF_CONTAINED = frozenset(
 )
 
 _MAX_BYTES = 1 << 30
+_SUMMARY_NAME = re.compile(r"[0-9a-f]{64}\.zst")
 _SECONDS_BETWEEN_SAVES = 2.0
 
 
@@ -62,6 +64,7 @@ class Manifest:
         self.path = Path(path)
         self.folder = self.path.with_name(f"{self.path.name}.shards")
         self._entries: dict[str, _Entry] = {}
+        self._used: set[str] = set()
         self._saved_at = time.monotonic()
         self._is_saved = True
         if self.path.exists():
@@ -89,6 +92,7 @@ class Manifest:
         is_of_piece = [(file.path, file.sha256) for file in summary.files] == [(piece.label, piece.sha256)]
         if not is_of_piece:
             return None
+        self._used.add(key)
         if key not in self._entries:  # the manifest was deleted, or not written before the end
             self._list(key, piece, summary)
         return summary
@@ -107,6 +111,7 @@ class Manifest:
             return  # too large: it is read every time
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._place(key), data)
+        self._used.add(key)
         self._list(key, piece, summary)
         if time.monotonic() - self._saved_at > _SECONDS_BETWEEN_SAVES:
             self.save()
@@ -131,6 +136,24 @@ class Manifest:
         document = _Document(kind="tracebridge-manifest", schema_version=1, shards=dict(entries))
         write_whole(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
         self._saved_at, self._is_saved = time.monotonic(), True
+
+    def prune(self) -> None:
+        """Forget what was neither read from here nor kept here since this object was made.
+
+        Raises:
+            TraceError: a summary cannot be removed.
+        """
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if _SUMMARY_NAME.fullmatch(path.name) and path.stem not in self._used:
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    place = Location(path=str(path))
+                    raise TraceError(Problem(location=place, message=f"cannot be removed: {error.strerror}")) from error
+        gone = self._entries.keys() - self._used
+        for key in gone:
+            del self._entries[key]
+        self._is_saved = self._is_saved and not gone
 
     def _place(self, key: str) -> Path:
         return self.folder / f"{key}.zst"

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracebridge.errors import UsageError
 from tracebridge.sharding.manifest import Manifest
 from tracebridge.sharding.run_spool import RunSpool
 from tracebridge.sharding.scan import ListedFile, ScannedFile
@@ -154,6 +155,7 @@ def read_shards(
     *,
     jobs: int | None = None,
     manifest: str | Path | None = None,
+    prune: bool = False,
     on_progress: OnProgress = lambda progress: None,
 ) -> ShardedCorpus:
     """Read a corpus in shards: its files, and large native ones in pieces.
@@ -165,13 +167,16 @@ def read_shards(
         jobs: how many processes read; None is what joblib is configured to, one by default.
         manifest: a file that lists what is known of shards from earlier readings; it is created where there is none.
             Only what is new or has changed is read then.
+        prune: forget, at the end, what the manifest knows of anything that this reading did not use.
         on_progress: told after every shard.
 
     Raises:
-        TraceError, UsageError, NothingToCheckError: as `open_traces` does. Bad records are in the log alone; see
-            `ShardedCorpus.require_usable`.
+        TraceError, UsageError, NothingToCheckError: as `open_traces` does; also UsageError to prune no manifest. Bad
+            records are in the log alone; see `ShardedCorpus.require_usable`.
         InputError: what stopped the reading of the first shard that could not be finished.
     """
+    if prune and manifest is None:
+        raise UsageError("--prune needs a --manifest: it forgets what that knows of other files")
     given = [paths] if isinstance(paths, str | Path) else [*paths]
     inputs = Inputs(given)
     corpus = ShardedCorpus(options)
@@ -186,6 +191,8 @@ def read_shards(
     source = ShardSource(_distinct(inputs.files), options, jobs, record)
     try:
         _merge(corpus, inputs.files, source, on_progress)
+        if record is not None and prune:
+            record.prune()
     finally:
         source.close()
         if record is not None:
