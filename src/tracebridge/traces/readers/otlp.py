@@ -9,7 +9,14 @@ from tracebridge.errors import Location, Problem
 from tracebridge.traces.model import Step, Trace
 from tracebridge.traces.problems import counted, shown
 from tracebridge.traces.readers.instants import instant_of_nanoseconds, started
-from tracebridge.traces.readers.otlp_spans import Span, decode_spans, without_doubles
+from tracebridge.traces.readers.otlp_spans import (
+    EVALUATION_EVENT,
+    EVALUATION_KEYS,
+    OWN_ATTRIBUTES,
+    Span,
+    decode_spans,
+    without_doubles,
+)
 from tracebridge.traces.readers.records import Record, RecordError, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
 from tracebridge.traces.sniff import shape
@@ -20,14 +27,7 @@ if TYPE_CHECKING:
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
 
-EVALUATION_EVENT = "gen_ai.evaluation.result"
-OWN_ATTRIBUTES = {
-    "task": "tracebridge.task_id",
-    "trial": "tracebridge.trial",
-    "outcome": "tracebridge.outcome",
-    "termination": "tracebridge.termination",
-}
-"""Attributes that a user may set on any span of a trace, best on its root; the conventions have none for them."""
+_TOLD_KEYS = frozenset({*OWN_ATTRIBUTES.values(), *EVALUATION_KEYS})
 
 
 class OtlpReader:
@@ -88,14 +88,15 @@ class OtlpReader:
 
 def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
     ordered = sorted(spans.values(), key=attrgetter("start", "end", "id"))
-    reason = _own(ordered, "termination")
-    verdict = agreed_verdict(_evaluations(ordered), what="evaluations")
+    telling = [span for span in ordered if span.events or not _TOLD_KEYS.isdisjoint(span.attributes)]
+    reason = _own(telling, "termination")
+    verdict = agreed_verdict(_evaluations(telling), what="evaluations")
     outcome, termination = ending(verdict, None if reason is None else str(reason), is_cut=False)
-    task, trial = _own(ordered, "task"), _own(ordered, "trial")
+    task, trial = _own(telling, "task"), _own(telling, "trial")
     return Trace(
         trace_id=name,
         outcome=outcome,
-        steps=tuple(_step(span) for span in without_doubles(ordered, spans)),
+        steps=tuple([_step(span) for span in without_doubles(ordered, spans)]),
         termination=termination,
         task_id=None if task is None else str(task),
         trial=None if trial is None else str(trial),
@@ -121,16 +122,12 @@ def _evaluations(spans: list[Span]) -> dict[str, bool | None]:
 
     for span in spans:
         add(OWN_ATTRIBUTES["outcome"], None, span.attributes.get(OWN_ATTRIBUTES["outcome"]))
-        add("evaluation", span.attributes.get("evaluation.label"), span.attributes.get("evaluation.score"))
+        label, score = map(span.attributes.get, EVALUATION_KEYS)
+        add("evaluation", label, score)
         for event in span.events:
-            if event.name == EVALUATION_EVENT:
-                values = event.values()
-                label = values.get("gen_ai.evaluation.score.label")
-                add(
-                    str(values.get("gen_ai.evaluation.name", EVALUATION_EVENT)),
-                    label,
-                    values.get("gen_ai.evaluation.score.value"),
-                )
+            values = event.values()
+            label, score = map(values.get, ("gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value"))
+            add(str(values.get("gen_ai.evaluation.name", EVALUATION_EVENT)), label, score)
     return found
 
 

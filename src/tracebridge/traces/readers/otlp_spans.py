@@ -12,7 +12,7 @@ from tracebridge.errors import Location, Problem
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -37,17 +37,30 @@ _OPEN_INFERENCE_STEPS = {
     "GUARDRAIL": "guardrail",
 }
 _LLM_NAME = "chat"
-_VOCABULARIES = {
-    (False, False): frozenset[str](),
-    (True, False): frozenset({GEN_AI}),
-    (False, True): frozenset({OPEN_INFERENCE}),
-    (True, True): frozenset({GEN_AI, OPEN_INFERENCE}),
-}
 _TOKEN_KEYS = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
     ("llm.token_count.prompt", "llm.token_count.completion"),
 )
 _ALL_TOKEN_KEYS = frozenset(key for keys in _TOKEN_KEYS for key in keys)
+_MODEL_KEYS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+EVALUATION_KEYS = ("evaluation.label", "evaluation.score")
+OWN_ATTRIBUTES = {
+    "task": "tracebridge.task_id",
+    "trial": "tracebridge.trial",
+    "outcome": "tracebridge.outcome",
+    "termination": "tracebridge.termination",
+}
+"""Attributes that a user may set on any span of a trace, best on its root; the conventions have none for them."""
+
+_KEPT_KEYS = frozenset(
+    {
+        *("gen_ai.operation.name", "openinference.span.kind", "gen_ai.tool.name", "tool.name", "error.type"),
+        *(*_MODEL_KEYS, *_ALL_TOKEN_KEYS, *EVALUATION_KEYS, *OWN_ATTRIBUTES.values()),
+    }
+)
+"""The attributes of a span that are read; others, such as whole prompts, are not kept until the file ends."""
+
 _ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
 
 
@@ -116,9 +129,10 @@ _decode_export = msgspec.json.Decoder(_Export).decode
 
 
 class Span:
-    """A span with its attributes as plain values.
+    """A span with those of its attributes that are read, as plain values.
 
     Attributes:
+        events: those that tell of an evaluation.
         start, end: nanoseconds since the epoch.
         vocabularies: the conventions whose attributes say what the span is.
         operation: kind and name of the step that the span is; None for one that only contains others.
@@ -136,31 +150,24 @@ class Span:
         self.name = data.name
         self.start = _nanoseconds(data.startTimeUnixNano)
         self.end = _nanoseconds(data.endTimeUnixNano)
-        self.attributes = _plain(data.attributes)
-        self.events = data.events
+        self.attributes = attributes = _plain(data.attributes, _KEPT_KEYS)
+        self.events = [event for event in data.events if event.name == EVALUATION_EVENT] if data.events else []
         failed = data.status is not None and data.status.code in _ERROR_CODES
-        self.is_error = failed or self.attributes.get("error.type") is not None
-        is_gen_ai = self.attributes.get("gen_ai.operation.name") is not None
-        self.vocabularies = _VOCABULARIES[is_gen_ai, self.attributes.get("openinference.span.kind") is not None]
-        self.operation = self._operation() if self.vocabularies else None
-
-    def _operation(self) -> tuple[str, str] | None:
-        attributes = self.attributes
-        kind = _kind_of(str(attributes.get("gen_ai.operation.name")), str(attributes.get("openinference.span.kind")))
-        if kind is None:
-            return None
-        if kind == "llm":
-            return kind, _LLM_NAME
-        if kind == "tool":
+        self.is_error = failed or attributes.get("error.type") is not None
+        self.vocabularies, self.operation = _described(
+            attributes.get("gen_ai.operation.name"), attributes.get("openinference.span.kind")
+        )
+        if self.operation is not None and self.operation[0] == "tool":
             tool = attributes.get("gen_ai.tool.name") or attributes.get("tool.name") or self.name
-            return kind, str(tool) or kind
-        return kind, kind
+            self.operation = ("tool", str(tool) or "tool")
 
     @property
     def model(self) -> str | None:
         """The model that answered, or was asked."""
-        keys = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
-        return next((str(value) for key in keys if (value := self.attributes.get(key))), None)
+        for key in _MODEL_KEYS:
+            if value := self.attributes.get(key):
+                return str(value)
+        return None
 
     @property
     def tokens(self) -> int | None:
@@ -242,9 +249,12 @@ class _Ancestors:
 
 
 @lru_cache(maxsize=1 << 8)
-def _kind_of(gen_ai: str, open_inference: str) -> str | None:
-    """The kind of step that is called so in either vocabulary."""
-    return _GEN_AI_STEPS.get(gen_ai) or _OPEN_INFERENCE_STEPS.get(open_inference.upper())
+def _described(gen_ai: object, open_inference: object) -> tuple[frozenset[str], tuple[str, str] | None]:
+    """The vocabularies that say what a span is, and its operation; of a tool any name, which others say."""
+    told = [(GEN_AI, gen_ai), (OPEN_INFERENCE, open_inference)]
+    kind = _GEN_AI_STEPS.get(str(gen_ai)) or _OPEN_INFERENCE_STEPS.get(str(open_inference).upper())
+    operation = None if kind is None else (kind, _LLM_NAME if kind == "llm" else kind)
+    return frozenset(name for name, value in told if value is not None), operation
 
 
 def _nanoseconds(value: int | str) -> int:
@@ -257,9 +267,9 @@ def _nanoseconds(value: int | str) -> int:
     return value
 
 
-def _plain(attributes: list[_Attribute]) -> dict[str, Any]:
+def _plain(attributes: list[_Attribute], keys: Container[str] | None = None) -> dict[str, Any]:
     return {
         attribute.key: value.plain() if value.stringValue is None else value.stringValue
         for attribute in attributes
-        if (value := attribute.value) is not None
+        if (keys is None or attribute.key in keys) and (value := attribute.value) is not None
     }
