@@ -153,6 +153,18 @@ def test_markdown_says_everything_literally() -> None:
     assert all(line.replace("\\|", "").count("|") == 4 for line in rows)
 
 
+def test_items_of_a_list_are_shown_by_what_tells_them_apart_and_metrics_with_what_is_to_be_known() -> None:
+    unsure = ratio("PSIR", 1, 3, "pairs").with_interval(
+        0, 1, level=0.95, method="bootstrap", remark="3 clusters: too few"
+    )
+    whole = groups()
+    whole["null_checks"]["noisy_oracle"] = [{"name": "noisy_oracle", "sigma": sigma, "n": 2} for sigma in (0.1, 0.5)]
+    whole["routing"]["router_counterfactuals"] = [{"name": f"r{k}", "success": unsure} for k in range(2)]
+    text = card_markdown(audit_card(whole)).replace("\\", "")
+    assert "| noisy_oracle / 0.5 / n | 2 |" in text
+    assert "| router_counterfactuals / r1 / success | 0.3333 [0, 1] (n = 3 pairs; 3 clusters: too few) |" in text
+
+
 def test_metrics_keep_their_units() -> None:
     assert card_value(CRA)["n"] == 9467
     value = MetricValue(name="m", value=1.0, numerator=1.5, denominator=1.5, denominator_name="weights")

@@ -174,6 +174,8 @@ def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -
         yield ""
         yield markdown.table(["map", *_RECALIBRATED, "what is to be known"], list(_recalibration_rows(audit)))
         yield ""
+        yield "Intervals, here and of fitted routers (learned, composed, isotonic), take what was fitted as given."
+        yield ""
     yield "## Routers"
     yield ""
     yield markdown.table(list(ROUTER_COLUMNS), router_rows(audit))
