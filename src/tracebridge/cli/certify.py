@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracebridge.cli.console import emit, progress_line, write
-from tracebridge.cli.corpus import Corpus, RunCorpus, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.corpus import Corpus, RunCorpus, fit_over_states_of, read_abstraction_of, read_richer
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, fit_options, fitting, given_fit_options, parse_pairs, reading
 from tracebridge.cli.shards import sharded, sharding
@@ -30,6 +30,8 @@ _NEXT = {
     "inconclusive": "certify more runs, or say with --detect that only larger departures matter.",
 }
 
+_OWN_OPTIONS = "--chain brings its own fitting options: leave out {}"
+
 
 @click.command(
     cls=Verb,
@@ -42,7 +44,7 @@ _NEXT = {
     "chain",
     metavar="FILE",
     type=PATH,
-    help="Take the states and the fitting options of this chain.json instead of fitting anew.",
+    help="Take the states, the model and the fitting options of this chain.json instead of fitting anew.",
 )
 @click.option(
     "--model",
@@ -118,14 +120,21 @@ def certify(
     from tracebridge.inference import certify as judge
     from tracebridge.inference.expanded.modelling import is_first_order
 
-    plain = is_first_order(model)
-    if not plain and (chain is not None or covariates):
-        raise UsageError("--chain and --covariate are of the first-order certificate: leave them out with --model")
-    corpus = _corpus(paths, chain, options)
+    if chain is not None and not is_first_order(model):
+        raise UsageError("--chain says which model it is: leave --model out")
+    richer = None if chain is None else read_richer(chain)
+    plain = is_first_order(model) and richer is None
+    if not plain and covariates:
+        raise UsageError("--covariate is of the first-order certificate: leave it out where states remember more")
+    if richer is not None and (given := given_fit_options()):
+        raise UsageError(_OWN_OPTIONS.format(", ".join(given)))
+    corpus = _corpus(paths, None if chain is None else read_abstraction_of(chain, richer), options)
     if not plain:
         return certify_model(
             corpus,
             model,
+            chain=chain,
+            richer=richer,
             held_out=held_out,
             replicates=replicates,
             seed=seed,
@@ -176,11 +185,11 @@ def certify(
     return code
 
 
-def _corpus(paths: Sequence[str], chain: str | None, options: Mapping[str, Any]) -> Corpus:
+def _corpus(paths: Sequence[str], known: ChainFit | None, options: Mapping[str, Any]) -> Corpus:
     """The traces; without what their steps say, where the states do not depend on that."""
     by_rules = options["state_map"] is None and options["text_features"] is None
-    if chain is not None:
-        abstraction = read_abstraction_of(chain).abstraction
+    if known is not None:
+        abstraction = known.abstraction
         by_rules = by_rules and abstraction is not None and abstraction.classifier is None
     if not by_rules:
         return Corpus(paths, options)
@@ -210,7 +219,7 @@ def _fit(chain: str | None, traces: Iterable[Trace], options: Mapping[str, Any])
     if chain is None:
         return fit_chain(traces, **fit_options(options)), None
     if given := given_fit_options():
-        raise UsageError(f"--chain brings its own fitting options: leave out {', '.join(given)}")
+        raise UsageError(_OWN_OPTIONS.format(", ".join(given)))
     known = read_abstraction_of(chain)
     anew = fit_over_states_of(known, traces)
     return (known, True) if anew.counts == known.counts else (anew, False)

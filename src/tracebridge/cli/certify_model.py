@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.cli.console import emit, progress_line, write
+from tracebridge.cli.corpus import fit_over_states_of
 from tracebridge.errors import NothingToCheckError, UsageError
 
 if TYPE_CHECKING:
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.cli.corpus import Corpus
     from tracebridge.inference import ReferenceEffects
     from tracebridge.inference.expanded.certificate import ModelCertificate
@@ -21,6 +23,8 @@ def certify_model(
     corpus: Corpus,
     model: str,
     *,
+    chain: str | None,
+    richer: ExpandedFit | None,
     held_out: bool,
     replicates: int,
     seed: int,
@@ -29,7 +33,11 @@ def certify_model(
     as_json: bool,
     fit_options: dict[str, Any],
 ) -> int:
-    """Fit the chain of a name and certify it in both scopes; the exit code."""
+    """Fit the chain of a name, or one like ``richer``, and certify it in both scopes; the exit code.
+
+    Args:
+        chain: the file that ``richer`` was read from.
+    """
     from tracebridge.chain import fit_chain
     from tracebridge.inference.expanded.advice import advice
     from tracebridge.inference.expanded.certification import certify_model as certify
@@ -40,20 +48,24 @@ def certify_model(
 
     if model == AUTO:
         raise UsageError("certify takes the name of one model; assess --model auto and fit --model auto find one")
-    form = parse_model(model)
+    form = parse_model(model) if richer is None else richer.form
     with progress_line() as progress:
         progress("reading traces")
         traces = tuple(corpus)
-        base = fit_chain(traces, **fit_options)
+        base = fit_chain(traces, **fit_options) if richer is None else fit_over_states_of(richer.base, traces)
         paths = run_paths(base, traces, form)
         first, second = _halves(paths, seed) if held_out else (paths, None)
-        progress(f"choosing what {form} leaves open")
-        choice = choose_model(first, form, seed=seed)
+        if richer is None:
+            progress(f"choosing what {form} leaves open")
+            choice = choose_model(first, form, seed=seed)
+            form, kappa = choice.form, choice.kappa
+        else:
+            kappa = richer.kappa
         certificate = certify(
             first,
-            choice.form,
+            form,
             test=second,
-            kappa=choice.kappa,
+            kappa=kappa,
             replicates=replicates,
             seed=seed,
             level=level,
@@ -61,20 +73,26 @@ def certify_model(
             progress=lambda done, of: progress(f"corpora drawn from the chain: {done} of {of}"),
         )
     code = _exit_code(certificate)
+    is_that_chain = None if richer is None else base.counts == richer.base.counts
+    notes = list(base.notes)
+    if is_that_chain is False:
+        notes.insert(0, f"these are not the runs that {chain} was fitted to: its model is used, with a fit to these")
     if as_json:
         emit(
             {
                 "kind": "tracebridge-certify-model",
                 "schema_version": 1,
                 "corpus": corpus.document(),
-                "notes": list(base.notes),
+                "chain": chain,
+                "is_that_chain": is_that_chain,
+                "notes": notes,
                 "certificate": certificate.to_dict(),
                 "advice": list(advice(certificate)),
                 "exit_code": code,
             }
         )
         return code
-    corpus.say_remarks(base.notes)
+    corpus.say_remarks(notes)
     for line in model_certificate_lines(certificate):
         write(line)
     for line in advice(certificate):

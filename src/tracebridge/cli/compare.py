@@ -11,7 +11,7 @@ import click
 
 from tracebridge.cli.compare_report import comparison_document, show_comparison
 from tracebridge.cli.console import emit, progress_line
-from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of
+from tracebridge.cli.corpus import Corpus, ended_under, fit_over_states_of, read_abstraction_of, read_richer
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import PATH, common, counting, fit_options, given_fit_options, interval_level, reading
 from tracebridge.errors import ModelError, NothingToCheckError, UsageError
@@ -102,7 +102,7 @@ def _fits(corpora: Sequence[Corpus], chain: str | None, options: Mapping[str, An
     else:
         if given := [option for option in given_fit_options() if option != "--censored"]:
             raise UsageError(f"--chain brings its own states: leave out {', '.join(given)}")
-        template = read_abstraction_of(chain)
+        template = read_abstraction_of(chain, read_richer(chain))
     same = {"prior": "none", "support": "full", "start": "observed", "profile": None, "policy": options["censored"]}
     return [fit_over_states_of(template, corpus, **same) for corpus in corpora]
 

@@ -15,6 +15,7 @@ from tracebridge.traces.problems import ProblemLog, counted
 
 if TYPE_CHECKING:
     from tracebridge.chain import ChainFit
+    from tracebridge.chain.expanded.fit import ExpandedFit
     from tracebridge.traces import Trace
 
 
@@ -100,8 +101,15 @@ def say_reading(problems: Iterable[object], n_skipped: int, notes: Iterable[obje
         say(f"note: {note}")
 
 
-def read_abstraction_of(path: str) -> ChainFit:
-    """The fit in a chain.json, which says what state a step belongs to.
+def read_richer(path: str) -> ExpandedFit | None:
+    """The chain in a chain.json if its states remember more than their category, else None."""
+    from tracebridge.checking.models import is_model, read_model
+
+    return read_model(path).expanded if is_model(path) else None
+
+
+def read_abstraction_of(path: str, richer: ExpandedFit | None = None) -> ChainFit:
+    """The fit in a chain.json, which says what state a step belongs to; of a ``richer`` chain there the one behind it.
 
     Raises:
         ModelError: for a file that cannot be read, is no fit, or was not fitted to traces.
@@ -109,7 +117,7 @@ def read_abstraction_of(path: str) -> ChainFit:
     from tracebridge.chain import read_fit
     from tracebridge.errors import Location
 
-    fit = read_fit(path)
+    fit = read_fit(path) if richer is None else richer.base
     if fit.abstraction is None:
         message = "this chain was fitted to counts: it does not know which state a step belongs to"
         raise ModelError(message, location=Location(path=path))
