@@ -93,6 +93,18 @@ def test_polls_alone_leave_commitment_undefined_with_a_reason() -> None:
     json.dumps(audit.to_dict(), allow_nan=False)
 
 
+def test_routers_that_agree_in_every_cluster_may_differ_elsewhere() -> None:
+    """No interval of width zero is made of there being no case: of 12 clusters a share 1 - .025^(1/12) may have one."""
+    polls = ("c90:4 w50:5 w40:6", "w90:4 w50:5 c40:6")
+    runs = [Run(blocks=[Block(polls[k % 2])], cluster=k) for k in range(12)]
+    audit = audit_confidence(build_table(runs), replicates=40, null_replicates=2)
+    reach = 1 - 0.025 ** (1 / 12)
+    same = audit["gain_over_observed[first_listed_argmax]"]
+    assert (same.value, same.lower, same.upper) == pytest.approx((0, -reach, reach))
+    assert audit["gain_over_observed[oracle]"].value == pytest.approx(0.5)
+    assert not {"gap_to_oracle[oracle]", "gain_over_observed[runtime_argmax]"} & {m.name for m in audit.corpus.routers}
+
+
 def test_what_cannot_be_fitted_is_not_called_recalibrated() -> None:
     """All answers are correct: the map would be the identity, and its error that of confidence as stated."""
     audit = audit_confidence(build_table([Run(blocks=[Block("c90:4 c60:4")]) for _ in range(12)]), replicates=20)

@@ -6,8 +6,8 @@ intervals are widened for there being few clusters as those of `tracebridge.infe
 Clusters that are all alike, as where every answer is correct, give replicates without any spread. That is no
 certainty: were a share q of all clusters not like them, G clusters would have none of these with chance ``(1 - q)^G``.
 So the interval then reaches as far as a share ``1 - ((1 - level) / 2)^(1 / G)`` of clusters at the bounds of the metric
-would move it: for 0 of G that is the interval of Clopper and Pearson (1934), Biometrika 26. A metric without bounds,
-and a difference, which may be 0 by construction, has an interval without width then, which is said to be unsure.
+would move it: for 0 of G that is the interval of Clopper and Pearson (1934), Biometrika 26. A metric without bounds
+has an interval without width then, which is said to be unsure.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from tracebridge.confidence.audit_tally import RatioTally, tally
-from tracebridge.confidence.bootstrap import UNBOUNDED
 from tracebridge.confidence.routing_pools import at_rows
 from tracebridge.confidence.table import UNKNOWN
 from tracebridge.errors import UsageError
@@ -144,7 +143,7 @@ def router_tallies(blocks: RouteableBlocks, successes: Mapping[str, Numbers]) ->
                     denominator=_at(blocks, known),
                     dropped=blocks.dropped | (_at(blocks, ~known) > 0),
                     trace=blocks.pools.table.blocks.trace,
-                    bounds=(0.0, 1.0) if name == "success" else UNBOUNDED,
+                    bounds=(-1.0 if name.startswith("gain") else 0.0, 1.0),
                 )
             )
     return tuple(tallies)

@@ -61,8 +61,8 @@ def _by_rule(audit: ConfidenceAudit, kind: str) -> dict[str, MetricValue]:
 def _gain_text(gain: MetricValue | None) -> str:
     if gain is None or gain.status == "undefined":
         return "-"
-    if gain.value == gain.lower == gain.upper == 0:
-        return "none in any block"
+    if gain.numerator == 0 and gain.lower == -gain.upper and gain.method.startswith("all "):
+        return f"none in any cluster, \u00b1{gain.upper:.4f}{_mark(gain)}"
     text = f"{gain.value:+.4f}"
     return text if math.isnan(gain.lower) else f"{text} [{gain.lower:+.4f}, {gain.upper:+.4f}]{_mark(gain)}"
 
