@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from math import inf, isnan
 
@@ -22,12 +21,6 @@ from tracebridge.pctl import fold_steps, parse_formula
 from tracebridge.pctl.ast import Quantile
 
 pytestmark = pytest.mark.storm
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[StormWorker]:
-    with StormWorker() as shared:
-        yield shared
 
 
 def chain() -> MarkovChain:
