@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import tracebridge
+from tracebridge.cli.app import SUB_VERBS
 
 
 @pytest.mark.parametrize("name", tracebridge.__all__)
@@ -62,6 +64,11 @@ def loaded_by(code: str) -> list[str]:
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["no-such-verb"], []], ids=" ".join)
 def test_the_command_line_answers_before_it_loads_anything(arguments):
     assert loaded_by(f"from tracebridge.cli import run; run({arguments})") == []
+
+
+def test_the_verbs_of_groups_are_known_without_loading_them():
+    for group, verbs in SUB_VERBS.items():
+        assert sorted(getattr(import_module(f"tracebridge.cli.{group}"), group).commands) == list(verbs)
 
 
 def test_completion_loads_no_verb():

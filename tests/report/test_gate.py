@@ -329,7 +329,7 @@ def test_the_command_by_verdicts_is_that_of_the_assessment(made, tmp_path, monke
     [
         (["nowhere.json"], 3, "no such file"),
         (["my.props"], 3, "my.props"),
-        (["same/evidence.json", "--junit", "nowhere/g.xml"], 2, "folder that exists"),
+        (["same/evidence.json", "--junit", "nowhere/g.xml"], 2, "there is no such folder"),
         (["same/evidence.json", "--summary", "-", "--json"], 2, "--summary"),
         (
             ["same/evidence.json", "--against", "baseline/evidence.json", "--worse", "reached=left"],

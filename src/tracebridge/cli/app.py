@@ -69,13 +69,19 @@ SECTIONS = {
 #: Verb to its module and those words.
 VERBS = {verb: told for verbs in SECTIONS.values() for verb, told in verbs.items()}
 
+#: The verbs of groups, which are not loaded to know them.
+SUB_VERBS = {
+    "traces": ("convert", "endings", "formats", "summary", "validate"),
+    "props": ("explain", "format", "labels", "lint"),
+}
+
 
 def _what_was_meant(word: str) -> str:
     """A verb or verb of a group that the word may stand for."""
     if near := get_close_matches(word, VERBS, n=1):
         return f"did you mean {near[0]}?"
-    for group in ("traces", "props"):
-        if word in getattr(import_module(f"tracebridge.cli.{group}"), group).commands:
+    for group, verbs in SUB_VERBS.items():
+        if word in verbs:
             return f"did you mean {group} {word}?"
     return "tracebridge --help lists them"
 
