@@ -5,15 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    from tracebridge.checking.storm_process import StormWorker
 
 # No judgement of speed: the machine may be busy. `pytest --hypothesis-profile explore` draws new examples in every run.
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -42,15 +37,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[StormWorker]:
-    """A Storm process, that of an earlier module where it lives: starting one takes a second."""
-    from tracebridge.checking.storm_process import lent_worker
-
-    with lent_worker() as shared:
-        yield shared
 
 
 @pytest.fixture(scope="session")

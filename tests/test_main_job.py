@@ -118,15 +118,17 @@ def test_what_is_written_reads_back_as_the_same_chain(tmp_path):
 
 
 @pytest.mark.storm
-def test_the_rewritten_properties_have_the_same_values_on_the_exported_model(tmp_path, worker):
+def test_the_rewritten_properties_have_the_same_values_on_the_exported_model(tmp_path):
     """The exported files are checked as another user would: through Storm's own builder, from one initial state."""
     from tracebridge.checking.prism_program import build_prism_chain
+    from tracebridge.checking.storm_process import StormWorker
 
     for properties in PROPERTIES:
         folder = tmp_path / properties.stem
         assessment = assess([DEMO], properties, output=folder, exact=True, **POINT_ONLY)
         text = (folder / "model.prism").read_text()
-        built = build_prism_chain(text, worker=worker)
+        with StormWorker() as worker:
+            built = build_prism_chain(text, worker=worker)
         assert built.initial.max() == 1.0
         again = compare(check(built, folder / "properties.props", exact=True))
         originals = {agreement.property.name: agreement for agreement in assessment.agreements}

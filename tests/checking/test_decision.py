@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -45,6 +46,12 @@ rewards "cost"
   x=1 : 1/2;
 endrewards
 """
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as running:
+        yield running
 
 
 def test_a_program_keeps_its_actions_rewards_and_variables(worker: StormWorker) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -76,6 +77,12 @@ def properties(*, quantiles: bool = False) -> tuple[Property, ...]:
     texts = [text.format(optimum) for text in chosen for optimum in ("min", "max")]
     file = parse_properties(";\n".join(texts if quantiles else texts + BOOLEAN))
     return tuple(Property(formula=fold_steps(each.formula), text=each.text) for each in file.properties)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as running:
+        yield running
 
 
 def compare_engines(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -36,6 +37,12 @@ pytest.importorskip("stormpy")
 #: What Storm may say that it cannot do, and what its doubles cannot decide on chains as sticky as these.
 REFUSALS = ("no probability says the same", "within the bounds", "discounted total reward", "without an end")
 DOUBLES_REFUSE = ("no correct digit", "whether the condition is possible", "so small a probability")
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as running:
+        yield running
 
 
 @cache

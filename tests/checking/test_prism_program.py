@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from tracebridge.checking.storm_process import StormWorker
 from tracebridge.errors import EngineTimeoutError, ModelError
 
 pytestmark = pytest.mark.storm
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as shared:
+        yield shared
 
 
 HEAD = "dtmc\nmodule m\n  s : [0..2] init 0;\n  b : bool init false;\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -35,6 +36,12 @@ from tracebridge.pctl.ast import (
 )
 
 pytestmark = pytest.mark.storm
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as shared:
+        yield shared
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import inf, isnan
 
@@ -21,6 +22,12 @@ from tracebridge.pctl import fold_steps, parse_formula
 from tracebridge.pctl.ast import Quantile
 
 pytestmark = pytest.mark.storm
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as shared:
+        yield shared
 
 
 def chain() -> MarkovChain:

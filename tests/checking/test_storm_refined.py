@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +29,12 @@ PROPERTIES = """
 "length": R{"steps"}=? [ F "success" | "failure" ];
 "long":   S=? [ "success" ];
 """
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as shared:
+        yield shared
 
 
 def nearly_decomposable(n: int, leak: Fraction) -> MarkovChain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
@@ -74,8 +75,9 @@ class Table:
 
 
 @pytest.fixture(scope="module")
-def table(shared_data: Path, tmp_path_factory: pytest.TempPathFactory, worker: StormWorker) -> Table:
-    return Table(shared_data, tmp_path_factory.mktemp("recorded"), worker)
+def table(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
+    with StormWorker() as worker:
+        yield Table(shared_data, tmp_path_factory.mktemp("recorded"), worker)
 
 
 def answers(row: dict[str, Any], tool: str) -> list[Any]:

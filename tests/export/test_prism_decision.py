@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -64,6 +65,13 @@ def test_what_is_written_is_read_back(tmp_path: Path, seed: int) -> None:
 
 def test_any_names_are_read_back() -> None:
     assert same(read_own_decision(format_prism_decision(oddly_named())), oddly_named())
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    pytest.importorskip("stormpy")
+    with StormWorker() as running:
+        yield running
 
 
 @pytest.mark.storm

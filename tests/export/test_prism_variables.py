@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -384,6 +385,13 @@ def test_what_the_model_file_cannot_be_asked_is_said() -> None:
 
 
 # ---------------------------------------------------------------- Storm
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    pytest.importorskip("stormpy")
+    with StormWorker() as running:
+        yield running
 
 
 @pytest.mark.storm

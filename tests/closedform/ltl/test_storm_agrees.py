@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,6 +25,12 @@ pytest.importorskip("stormpy")
 FORMULAS_A_CHAIN = 5
 CHAINS = int(os.environ.get("TRACEBRIDGE_PAIRS", "2000")) // 10 // FORMULAS_A_CHAIN
 A, B, C = ast.Label("a"), ast.Label("b"), ast.Label("c")
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[StormWorker]:
+    with StormWorker() as running:
+        yield running
 
 
 @settings(max_examples=CHAINS)
