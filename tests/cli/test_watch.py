@@ -103,7 +103,9 @@ def test_it_follows_until_it_is_interrupted(here, capsys, monkeypatch):
     monkeypatch.setattr("tracebridge.cli.watch.time.sleep", sleep)
     verb = ["watch", "runs", "good.props", "--every", "40", "--engine", "closed-form", "--interval", "0.5"]
     assert run([*verb, "--certify-every", "0"]) == 130
-    shown = capsys.readouterr().out.splitlines()
+    captured = capsys.readouterr()
+    shown = captured.out.splitlines()
+    assert captured.err.startswith("40 runs, good satisfied, 0 alarms\n"), "whoever stops it is told how it stands"
     assert naps == [0.5] * 3
     assert len(shown) == 1
     assert shown[0].startswith("run 40: good satisfied: 0.5")

@@ -145,7 +145,7 @@ def watch(
     Plain native JSON Lines are read line by line as they are written; all other files are read once, when they have
     stayed the same from one look to the next, and what is added to them later is not read. A folder is looked into for
     new files. Lines that are no run are reported and passed over. With --json each event is one line of JSON; with
-    --once the last line is the state of the stream.
+    --once, and when it is interrupted between two looks, the last line is the state of the stream.
 
     A drift alarm says that runs changed: other tasks and other behaviour on the same tasks look alike. Its rates are
     those of independent runs of a first-order chain.
@@ -181,11 +181,12 @@ def watch(
             if once:
                 break
             progress(_status_line(watcher))
-            time.sleep(interval)
-    if as_json:
-        _write_line({"event": "status", "run": watcher.runs, **watcher.status(), "exit_code": watcher.exit_code})
-    else:
-        say(_status_line(watcher))
+            try:
+                time.sleep(interval)
+            except KeyboardInterrupt:  # whoever stops it is told how it stands
+                _show_status(watcher, as_json=as_json)
+                raise
+    _show_status(watcher, as_json=as_json)
     return watcher.exit_code
 
 
@@ -208,6 +209,13 @@ def _show(event: Event, *, as_json: bool) -> None:
     else:
         mark = "ALARM " if event.is_alarm else ""
         write(f"run {event.run}: {mark}{event.text}")
+
+
+def _show_status(watcher: Watcher, *, as_json: bool) -> None:
+    if as_json:
+        _write_line({"event": "status", "run": watcher.runs, **watcher.status(), "exit_code": watcher.exit_code})
+    else:
+        say(_status_line(watcher))
 
 
 def _write_line(document: dict[str, Any]) -> None:
