@@ -22,11 +22,10 @@ from tracebridge.cli.options import (
     fitting,
     judging,
     output,
-    parse_constants,
-    parse_pairs,
     reading,
 )
 from tracebridge.cli.shards import sharded, sharding
+from tracebridge.cli.values import parse_constants, parse_pairs
 from tracebridge.resources import packaged
 from tracebridge.traces.problems import counted
 

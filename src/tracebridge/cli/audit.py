@@ -8,7 +8,8 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, checking, common, output, parse_pairs
+from tracebridge.cli.options import PATH, checking, common, output
+from tracebridge.cli.values import parse_constants, parse_pairs
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -117,7 +118,6 @@ def audit(paths: tuple[str, ...], demo: bool, as_json: bool, **options: Any) -> 
     """
     from tracebridge.auditing import audit as run_audit
     from tracebridge.checking import default_engines
-    from tracebridge.cli.options import parse_constants
     from tracebridge.confidence.score_scale import parse_scale
     from tracebridge.resources import packaged
 

@@ -11,8 +11,9 @@ import click
 from tracebridge.cli.console import emit, progress_line, write
 from tracebridge.cli.corpus import Corpus, RunCorpus, fit_over_states_of, read_abstraction_of, read_richer
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, fit_options, fitting, given_fit_options, parse_pairs, reading
+from tracebridge.cli.options import PATH, common, fit_options, fitting, given_fit_options, reading
 from tracebridge.cli.shards import sharded, sharding
+from tracebridge.cli.values import parse_pairs
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:

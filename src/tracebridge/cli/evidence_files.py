@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tracebridge.cli.console import say, write
-from tracebridge.cli.gate_files import in_a_folder, write_text
-from tracebridge.cli.options import PATH
+from tracebridge.cli.gate_files import write_text
+from tracebridge.cli.options import PATH, in_a_folder
 
 if TYPE_CHECKING:
     from tracebridge.report.evidence import Evidence

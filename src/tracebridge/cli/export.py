@@ -9,7 +9,8 @@ import click
 
 from tracebridge.cli.console import emit, say
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, model_constants, output, parse_constants
+from tracebridge.cli.options import PATH, common, model_constants, output
+from tracebridge.cli.values import parse_constants
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:

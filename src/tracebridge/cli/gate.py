@@ -10,7 +10,8 @@ import click
 from tracebridge.cli.console import clean, emit, print_table, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, parse_pairs
+from tracebridge.cli.options import PATH, common
+from tracebridge.cli.values import parse_pairs
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:

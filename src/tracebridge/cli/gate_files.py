@@ -11,7 +11,7 @@ import click
 
 from tracebridge.cli.console import write
 from tracebridge.cli.help_sections import section
-from tracebridge.cli.options import PATH
+from tracebridge.cli.options import PATH, in_a_folder
 from tracebridge.errors import InputError, Location
 
 if TYPE_CHECKING:
@@ -106,14 +106,3 @@ def write_text(path: str, text: str, *, append: bool = False) -> None:
             write_whole(path, text.encode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", location=Location(path=path)) from error
-
-
-def in_a_folder(_context: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
-    """The callback of an option: refuse at once what could not be written at the end."""
-    if path is not None and path != "-":
-        place = Path(path)
-        if not path or place.is_dir():
-            raise click.BadParameter(f"{path!r} is a folder; name a file" if path else "a file needs a name")
-        if not place.parent.is_dir():
-            raise click.BadParameter(f"{path!r} lies in {str(place.parent)!r}, and there is no such folder")
-    return path

@@ -12,7 +12,8 @@ import click
 from tracebridge.cli.console import emit, progress_line, say
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.horizon_report import horizon_document, show_horizon
-from tracebridge.cli.options import PATH, common, model_constants, parse_constants, parse_decimal
+from tracebridge.cli.options import PATH, common, model_constants
+from tracebridge.cli.values import parse_constants, parse_decimal
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import click
 
 from tracebridge.cli.console import emit, print_table, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common
+from tracebridge.cli.options import common, prism_place
 from tracebridge.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "python-flint", "scikit-learn", "networkx", "lark", "msgspec", "zstandard", "stormpy")
@@ -42,13 +42,7 @@ def schema(name: str, as_json: bool, seed: int) -> None:  # noqa: ARG001
 @click.command(
     cls=Verb, epilog="\b\nExample: with a PRISM that is not on the PATH\n  tracebridge doctor --prism ~/prism-4.8"
 )
-@click.option(
-    "--prism",
-    metavar="PATH",
-    type=PATH,
-    help="The executable of PRISM, or the folder that it was unpacked to. [default: that of TRACEBRIDGE_PRISM, or a "
-    "prism on the PATH]",
-)
+@prism_place
 @common
 def doctor(prism: str | None, as_json: bool, seed: int) -> int:  # noqa: ARG001
     """Tell which engines are there, and test each on a chain with a known answer."""

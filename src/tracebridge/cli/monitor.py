@@ -12,7 +12,8 @@ import msgspec
 
 from tracebridge.cli.console import say
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, interval_level, parse_constants
+from tracebridge.cli.options import PATH, common, interval_level
+from tracebridge.cli.values import parse_constants
 from tracebridge.errors import TracebridgeError, UsageError
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 from tracebridge.traces.model import Identifier, Outcome, Step

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,13 +10,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracebridge.cli.help_sections import of_every_verb, section
+from tracebridge.cli.values import parse_pairs
 from tracebridge.errors import UsageError
 
 if TYPE_CHECKING:
     from tracebridge.chain import DeclaredSupport
-
-# Fraction("1e999999999") would try to build the number; what a property author means is shorter.
-_NUMBER = re.compile(r"[+-]?(\d{1,300}(/\d{1,300})?|(\d{1,300}\.?|\d{0,300}\.\d{1,300})([eE][+-]?\d{1,3})?)")
 
 #: A file or folder, which shells complete; what is wrong with it, its reader says.
 PATH = click.Path(readable=False)
@@ -274,13 +270,7 @@ def checking(command: F) -> F:
             help="Use only this engine; may be given more than once. By default closed-form and storm, and prism where "
             "it is there.",
         ),
-        click.option(
-            "--prism",
-            metavar="PATH",
-            type=PATH,
-            help="The executable of PRISM, or the folder that it was unpacked to. By default that of the environment "
-            "variable TRACEBRIDGE_PRISM, or a prism on the PATH.",
-        ),
+        prism_place,
         click.option("--exact", is_flag=True, help="Work in rationals; the engines must then be equal."),
         click.option(
             "--const",
@@ -349,6 +339,44 @@ def judging(command: F) -> F:
     return command
 
 
+def in_a_folder(_context: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
+    """The callback of an option: refuse at once what could not be written at the end."""
+    if path is not None and path != "-":
+        place = Path(path)
+        if not path or place.is_dir():
+            raise click.BadParameter(f"{path!r} is a folder; name a file" if path else "a file needs a name")
+        if not place.parent.is_dir():
+            raise click.BadParameter(f"{path!r} lies in {str(place.parent)!r}, and there is no such folder")
+    return path
+
+
+def output_file(told: str, default: str | None = None) -> Callable[[F], F]:
+    """``-o FILE``, which must be given unless it has a default; ``told`` is its help."""
+    return click.option(
+        "-o",
+        "--output",
+        "output",
+        required=default is None,
+        default=default,
+        show_default=default is not None,
+        callback=in_a_folder,
+        metavar="FILE",
+        type=PATH,
+        help=told,
+    )
+
+
+def prism_place(command: F) -> F:
+    """Where PRISM is."""
+    return click.option(
+        "--prism",
+        metavar="PATH",
+        type=PATH,
+        help="The executable of PRISM, or the folder that it was unpacked to. By default that of the environment "
+        "variable TRACEBRIDGE_PRISM, or a prism on the PATH.",
+    )(command)
+
+
 def output(command: F) -> F:
     """``-o`` and ``--force``."""
     command = click.option(
@@ -363,50 +391,3 @@ def output(command: F) -> F:
     return click.option("--force", is_flag=True, help="Write into a non-empty folder that tracebridge did not write.")(
         command
     )
-
-
-def parse_pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """``a=b,c=d`` pairs of a repeatable option.
-
-    Raises:
-        UsageError: a part without ``=``, or a name given twice.
-    """
-    pairs: dict[str, str] = {}
-    for part in (part.strip() for text in texts for part in text.split(",")):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (name and equals and value):
-            raise UsageError(f"{option} takes NAME=VALUE, not {part!r}")
-        if name in pairs:
-            raise UsageError(f"{option} gives {name!r} twice")
-        pairs[name] = value
-    return pairs
-
-
-def parse_decimal(text: str, option: str) -> Fraction:
-    """A number as it is written: 0.01 is 1/100.
-
-    Raises:
-        UsageError: for anything else.
-    """
-    try:
-        return Fraction(text if _NUMBER.fullmatch(text) else "no number")
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{option} takes a number, not {text!r}") from None
-
-
-def parse_constants(texts: tuple[str, ...]) -> dict[str, Fraction | bool]:
-    """Values of constants: integers, decimals, fractions, true and false.
-
-    Raises:
-        UsageError: a value that is none of these.
-    """
-    values: dict[str, Fraction | bool] = {}
-    for name, text in parse_pairs(texts, "--const").items():
-        if text in {"true", "false"}:
-            values[name] = text == "true"
-            continue
-        try:
-            values[name] = Fraction(text if _NUMBER.fullmatch(text) else "no number")
-        except (ValueError, ZeroDivisionError):
-            raise UsageError(f"--const {name}={text}: {text!r} is no number, true or false") from None
-    return values

@@ -14,7 +14,8 @@ import click
 from tracebridge.cli.console import emit, print_table, write
 from tracebridge.cli.help_sections import Verbs
 from tracebridge.cli.named_properties import named_properties
-from tracebridge.cli.options import PATH, common, model_constants, parse_constants, reading, reading_options
+from tracebridge.cli.options import PATH, common, model_constants, reading, reading_options
+from tracebridge.cli.values import parse_constants
 from tracebridge.pctl import explain as explain_formula
 from tracebridge.pctl import format_properties, portability, read_properties
 from tracebridge.pctl import lint as lint_file

@@ -11,7 +11,7 @@ import click
 
 from tracebridge.cli.console import emit, progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common
+from tracebridge.cli.options import PATH, common, prism_place
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
@@ -53,13 +53,7 @@ _MOST_DIFFERENCES = 50
     metavar="FILE",
     help="What was given as --endings to assess, with the traces.",
 )
-@click.option(
-    "--prism",
-    metavar="PATH",
-    type=PATH,
-    help="The executable of PRISM, or the folder that it was unpacked to. [default: that of TRACEBRIDGE_PRISM, or a "
-    "prism on the PATH]",
-)
+@prism_place
 @common
 def replay(
     evidence: str,

@@ -8,9 +8,8 @@ import click
 
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
-from tracebridge.cli.gate_files import in_a_folder
 from tracebridge.cli.help_sections import Verbs
-from tracebridge.cli.options import PATH, common, reading, reading_options
+from tracebridge.cli.options import PATH, common, output_file, reading, reading_options
 from tracebridge.cli.shards import sharded, sharding
 from tracebridge.traces import OUTCOME_WORDS, Outcome, known_readers, open_traces, write_traces
 from tracebridge.traces.problems import ProblemLog, counted
@@ -179,16 +178,7 @@ def _steps_like_ends(corpus: ShardedCorpus) -> list[str]:
     epilog="\b\nExample: one compressed file of native traces\n  tracebridge traces convert logs/ -o runs.jsonl.gz"
 )
 @click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    required=True,
-    callback=in_a_folder,
-    metavar="FILE",
-    type=PATH,
-    help="Native JSON lines; .gz and .zst compress; - is standard output.",
-)
+@output_file("Native JSON lines; .gz and .zst compress; - is standard output.")
 @reading
 @common
 def convert(paths: tuple[str, ...], output: str, as_json: bool, seed: int, **options: Any) -> None:  # noqa: ARG001

@@ -12,7 +12,8 @@ import click
 
 from tracebridge.cli.console import progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, completing, known_formats, parse_constants, parse_pairs
+from tracebridge.cli.options import PATH, common, completing, known_formats
+from tracebridge.cli.values import parse_constants, parse_pairs
 from tracebridge.errors import UsageError
 from tracebridge.traces.problems import counted
 

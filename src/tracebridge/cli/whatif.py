@@ -11,7 +11,8 @@ import click
 from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.named_properties import named_properties
-from tracebridge.cli.options import PATH, checking, common, parse_constants
+from tracebridge.cli.options import PATH, checking, common
+from tracebridge.cli.values import parse_constants
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``tracebridge fit``, ``show`` and ``sample``: verbs on chains."""
+"""``tracebridge show``: where the runs of a chain end, and how long they take."""
 
 from __future__ import annotations
 
@@ -6,136 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracebridge.cli.console import emit, print_table, progress_line, say, write
-from tracebridge.cli.corpus import say_reading
-from tracebridge.cli.gate_files import in_a_folder
+from tracebridge.cli.console import emit, print_table, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import (
-    MODELS,
-    PATH,
-    common,
-    completing,
-    fit_options,
-    fitting,
-    model_constants,
-    parse_constants,
-    reading,
-    reading_options,
-)
-from tracebridge.cli.shards import sharded, sharding
-from tracebridge.cli.show_decision import scheduled_chain, show_decision
+from tracebridge.cli.options import PATH, common, model_constants
+from tracebridge.cli.show_decision import show_decision
 from tracebridge.cli.show_sensitivity import property_file, show_sensitivity
-from tracebridge.traces.problems import counted
+from tracebridge.cli.values import parse_constants
 
 if TYPE_CHECKING:
-    from tracebridge.chain import ChainFit, MarkovChain
-    from tracebridge.chain.expanded.fit import ExpandedFit
-    from tracebridge.pipeline import FittedCorpus
-    from tracebridge.states import Abstraction
-
-#: States that `fit` prints.
-_MAX_SHOWN = 50
+    from tracebridge.chain import MarkovChain
 
 #: Rows of a fundamental matrix that `show` gives.
 _MAX_MATRIX = 200
-
-
-@click.command(
-    cls=Verb,
-    epilog="\b\nExamples: states by what steps are; states that remember more, as far as the runs ask for it\n"
-    "  tracebridge fit runs/ -o chain.json\n"
-    "  tracebridge fit runs/ --model auto --jobs 4 -o chain.json",
-)
-@click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    required=True,
-    callback=in_a_folder,
-    metavar="FILE",
-    type=PATH,
-    help="The chain.json to write; - is standard output.",
-)
-@click.option(
-    "--model",
-    "model",
-    default="first-order",
-    show_default=True,
-    metavar="auto|NAME",
-    shell_complete=completing(lambda: MODELS),
-    help="What a state remembers beside what its step is. auto finds out (see assess --model). Or parts joined by +: "
-    "order2 (the step before), dwell4 (how long it has stayed, up to 4), clock (the number of the step, in bins that "
-    "cross-validation chooses; or clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 "
-    "(hidden phases from left to right; phases:4:full in any order; :shared and :full-shared if all states leave them "
-    "alike), classes:2 (hidden classes of tasks, from 3 or more trials of a task), group:ATTRIBUTE (a chain for each "
-    "value of task, trial, model or an attribute).",
-)
-@reading
-@sharding
-@fitting
-@common
-def fit(paths: tuple[str, ...], output: str, model: str, as_json: bool, seed: int, **options: Any) -> None:
-    """Fit a chain to TRACES (files, folders or patterns) and write it with its counts.
-
-    With --model the states of the chain remember more than their step: it is fitted to the same runs, and written with
-    them.
-    """
-    from tracebridge.chain import write_document
-    from tracebridge.inference.expanded.modelling import is_first_order
-    from tracebridge.pipeline import fit_files
-
-    plain = is_first_order(model)
-    with progress_line() as progress, sharded(options, progress) as places:
-        fitted = fit_files(
-            list(paths),
-            trace_format=options["trace_format"],
-            skip_bad=options["skip_bad"],
-            keep=not plain,
-            **reading_options(options),
-            **places,
-            **fit_options(options),
-        )
-    corpus = fitted.corpus
-    say_reading(corpus["problems"], corpus["n_skipped"], corpus["notes"])
-    result = fitted.fit if plain else _richer(fitted, model, seed)
-    for remark in result.notes:
-        say(f"note: {remark}")
-    document = result.to_dict()
-    if output == "-" or as_json:
-        emit(document)
-    if output != "-":
-        write_document(output, document)
-        say(f"wrote {result.chain.n_states} states to {output}")
-        if not as_json and fitted.fit.abstraction is not None:
-            _print_states(fitted.fit.abstraction)
-
-
-def _richer(fitted: FittedCorpus, model: str, seed: int) -> ChainFit | ExpandedFit:
-    """The chain of a model, fitted to the runs behind a first-order fit, which are read once more."""
-    from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES
-    from tracebridge.inference.expanded.modelling import AUTO, fit_named
-    from tracebridge.report.model_certificate import ladder_lines
-
-    replicates = DEFAULT_REPLICATES if model == AUTO else 0
-    with progress_line() as progress:
-        progress("reading whole runs")
-        found = fit_named(fitted.fit, fitted.traces, model, replicates=replicates, seed=seed, progress=progress)
-    for line in [] if found.ladder is None else ladder_lines(found.ladder):
-        say(line)
-    return found.fit
-
-
-def _print_states(abstraction: Abstraction) -> None:
-    """What is in each state, the most frequent first."""
-    ordered = sorted(abstraction.descriptions, key=lambda each: (-each.steps, each.state))
-    rows = [
-        [each.state, str(each.steps), f"{each.share:.1%}", f"{each.purity:.0%}", each.dominant()]
-        for each in ordered[:_MAX_SHOWN]
-    ]
-    print_table(["state", "steps", "share", "purity", "what prevails in its steps"], rows)
-    if len(ordered) > _MAX_SHOWN:
-        write(f"and {counted(len(ordered) - _MAX_SHOWN, 'more state')}; the written file describes all")
 
 
 @click.command(
@@ -345,85 +227,3 @@ def _shown(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Every budget of a short curve, about twenty of a long one."""
     stride = max(1, (len(curve) - 1) // 20)
     return [row for row in curve if row["d"] % stride == 0 or row["d"] == len(curve) - 1]
-
-
-@click.command(
-    cls=Verb,
-    epilog="\b\nExamples: runs of a chain; of a decision process whose choices make success likely\n"
-    "  tracebridge sample chain.json -n 1000 -o drawn.jsonl\n"
-    "  tracebridge sample router.prism -n 1000 --scheduler max:success -o drawn.jsonl",
-)
-@click.argument("model", type=PATH)
-@click.option("-n", "n_runs", type=click.IntRange(1, 10_000_000), default=10, show_default=True, help="How many runs.")
-@click.option(
-    "--max-steps",
-    type=click.IntRange(1),
-    default=10_000,
-    show_default=True,
-    help="Cut runs at this length; they are censored.",
-)
-@click.option(
-    "--trials",
-    type=click.IntRange(1, 10_000_000),
-    default=1,
-    show_default=True,
-    help="Runs of each task. In a chain with classes of tasks those of one task share its class.",
-)
-@click.option(
-    "--scheduler",
-    "scheduler",
-    metavar="NAME",
-    help="Of a decision process, how it chooses: uniform (at random), or max:LABEL or min:LABEL (so that the label is "
-    "most, or least, likely to be reached). [default: uniform]",
-)
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    default="-",
-    show_default=True,
-    callback=in_a_folder,
-    metavar="FILE",
-    type=PATH,
-    help="Native JSON lines.",
-)
-@model_constants
-@common
-def sample(
-    model: str,
-    n_runs: int,
-    max_steps: int,
-    trials: int,
-    scheduler: str | None,
-    output: str,
-    constants: tuple[str, ...],
-    as_json: bool,
-    seed: int,
-) -> None:
-    """Draw runs from a chain and write them as traces (with --json as one document).
-
-    MODEL is a chain.json, a PRISM program, or a file that export writes. Runs name their task if the chain has classes
-    of tasks, or with --trials.
-    """
-    from msgspec import to_builtins
-
-    from tracebridge.chain import sample_traces
-    from tracebridge.chain.decision import DecisionProcess
-    from tracebridge.checking.models import read_model
-    from tracebridge.traces import write_traces
-
-    read = read_model(model, constants=parse_constants(constants))
-    if isinstance(read.described, DecisionProcess):
-        if scheduler is None:
-            say("note: a decision process has choices to make; they are made uniformly at random (--scheduler)")
-        chain = scheduled_chain(read.described, scheduler or "uniform")
-    elif scheduler is not None:
-        raise click.UsageError("--scheduler is for decision processes: a chain leaves nothing to choose")
-    else:
-        chain = read.chain
-    runs = sample_traces(chain, n_runs, seed=seed, max_steps=max_steps, trials=trials)
-    if output != "-" or not as_json:
-        write_traces(runs, output)
-    if as_json:
-        shown = {"traces": [to_builtins(run) for run in runs]} if output == "-" else {"output": output}
-        emit({"schema_version": 1, "n_runs": n_runs, "seed": seed, **shown})
