@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from tracebridge.inference.expanded.ladder import SCOPES
+from tracebridge.inference.expanded.ladder import JUDGED_ON, SCOPES
 from tracebridge.report.certificate import bare_p, departure_text
 from tracebridge.report.columns import aligned
 from tracebridge.report.markdown import bullets, escape, printable, table
@@ -75,7 +75,7 @@ def ladder_markdown(ladder: Ladder) -> str:
         f"{_GAINS} {_COUNTED}",
         table(_RUNGS, [[*row] for row in _rung_rows(ladder)]),
         bullets(f"not fitted: {escape(name)}: {escape(reason)}" for name, reason in ladder.skipped),
-        "Every certificate that was asked for, in order:",
+        f"Every certificate that was asked for, in order{_levels(ladder)}:",
         table(_TESTS, _test_rows(ladder, _LONGEST_IN_TEXT)),
         bullets(escape(line) for line in ladder_outcome(ladder)),
     ]
@@ -88,7 +88,7 @@ def ladder_lines(ladder: Ladder) -> list[str]:
     lines += [f"not fitted: {name}: {reason}" for name, reason in ladder.skipped]
     lines += [
         "",
-        "every certificate that was asked for, in order:",
+        f"every certificate that was asked for, in order{_levels(ladder)}:",
         *aligned(_TESTS, _test_rows(ladder, _LONGEST_IN_COLUMN)),
         "",
     ]
@@ -101,13 +101,17 @@ def ladder_outcome(ladder: Ladder) -> Iterator[str]:
     for scope in SCOPES:
         passed, final = ladder.passed.get(scope), ladder.final(scope)
         if passed is None or final is None:
-            tried = [test for test in ladder.tests if test.scope == scope]
-            reasons = "; ".join(f"{_short(test.form)}: {' '.join(test.certificate.reasons(scope))}" for test in tried)
+            against = [
+                f"{_short(test.form)}, {JUDGED_ON[test.part]}: {' '.join(test.certificate.reasons(scope))}"
+                for test in ladder.tests
+                if test.scope == scope and test.verdict in ("reject", "refused")
+            ]
+            reasons = "; ".join(against)
             yield f"{scope}: nothing passes ({reasons or 'no rung was kept'})"
         elif final.verdict(scope) in ("reject", "refused"):
             yield (
-                f"{scope}: {_short(passed)} was not rejected on the second part, but is on the third "
-                f"(p = {final[scope].p:.3g}): no certificate"
+                f"{scope}: {_short(passed)} was rejected neither on the second part nor on all runs, but is on the "
+                f"third part (p = {final[scope].p:.3g}): no certificate"
             )
         else:
             accepted = all(
@@ -115,8 +119,9 @@ def ladder_outcome(ladder: Ladder) -> Iterator[str]:
             )
             missed = "" if accepted else "would, if departures could not have been missed on parts of this size, "
             yield (
-                f"{scope}: {_short(passed)} is not rejected on the second part, nor on the third, which nothing was "
-                f"chosen by (p = {final[scope].p:.3g}); that {missed}{'licenses' if accepted else 'license'} "
+                f"{scope}: {_short(passed)} is not rejected on the second part, on all runs, nor on the third part, "
+                f"which nothing was chosen by (p = {final[scope].p:.3g}); that {missed}"
+                f"{'licenses' if accepted else 'license'} "
                 f"{_LICENSES[scope]}"
             )
     added = ""
@@ -175,6 +180,16 @@ def _standing(rung: Rung, scope: Scope, number: Mapping[str, str]) -> str:
     if reason is None:
         return "-"
     return f"{'no >' if reason.contained else '<'} {number[reason.by]}"
+
+
+def _levels(ladder: Ladder) -> str:
+    parts: dict[float, list[str]] = {}
+    for test in ladder.tests:
+        on = parts.setdefault(test.certificate.level, [])
+        if JUDGED_ON[test.part] not in on:
+            on.append(JUDGED_ON[test.part])
+    said = ", ".join(f"of {' and '.join(on)} at {level:g}" for level, on in parts.items())
+    return f" (level {said})" if said else ""
 
 
 def _test_rows(ladder: Ladder, most: int) -> list[list[str]]:

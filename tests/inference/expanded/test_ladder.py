@@ -11,7 +11,7 @@ import pytest
 from tracebridge.chain.expanded.estimation import estimate
 from tracebridge.chain.expanded.model import ExpandedModel
 from tracebridge.chain.expanded.structure import ExpandedStructure
-from tracebridge.errors import NothingToCheckError
+from tracebridge.errors import NothingToCheckError, UsageError
 from tracebridge.inference.expanded.ladder import LEAST_BLOCKS, MOST_CERTIFICATES, SCOPES, Ladder, climb
 from tracebridge.inference.expanded.simulation import ModelSimulation
 from tracebridge.inference.expanded.standing import standings
@@ -66,19 +66,35 @@ def test_what_the_path_needs_is_refused_by_its_own_certificate() -> None:
     assert all(test.verdict == "reject" for test in tried)
 
 
+def test_what_only_the_whole_corpus_shows_speaks_against_a_form() -> None:
+    """A quarter of these runs is too few to see that what follows a step changes after the third."""
+    rows = np.array([[[[0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.1, 0.2]], [[0.2, 0.1, 0.5, 0.2], [0.1, 0.3, 0.2, 0.4]]]])
+    ladder = climb(drawn(replace(clockwork(), rows=rows), 300, 1), rungs=RUNGS[:1], replicates=39, seed=2)
+    for scope in SCOPES:
+        found = {test.part: test.verdict for test in ladder.tests if test.scope == scope}
+        assert found == {"second": "inconclusive", "all": "reject"}
+        assert scope not in ladder.passed
+        standing = standings(ladder)[scope]
+        assert standing.verdict == "reject"
+        assert all(reason.startswith("all runs: ") for reason in standing.reasons)
+    whole = next(test.certificate for test in ladder.tests if test.part == "all")
+    assert not whole.held_out
+    assert sum(whole.runs.values()) == sum(ladder.runs)
+
+
 def test_parts_share_no_run_and_no_task() -> None:
     ladder = climbed()
     assert sum(ladder.runs) == 400
     assert ladder.blocks == (200, 100, 100)
     for scope in SCOPES:
         parts = [test.part for test in ladder.tests if test.scope == scope]
-        assert parts.count("second") <= MOST_CERTIFICATES
+        assert parts.count("all") <= parts.count("second") <= MOST_CERTIFICATES
         assert parts.count("third") <= 1
 
 
 def test_the_same_runs_and_seed_give_the_same_ladder() -> None:
     runs = drawn(clockwork(), 60, 1)
-    first, second = (climb(runs, rungs=RUNGS[:2], replicates=19, seed=2).to_dict() for _ in range(2))
+    first, second = (climb(runs, rungs=RUNGS[:2], replicates=39, seed=2).to_dict() for _ in range(2))
     assert first == second
 
 
@@ -96,7 +112,12 @@ def test_all_that_was_tried_is_told() -> None:
 
 def test_too_few_tasks_are_refused() -> None:
     with pytest.raises(NothingToCheckError, match="too few"):
-        climb(drawn(clockwork(), LEAST_BLOCKS - 1, 1), rungs=RUNGS, replicates=19)
+        climb(drawn(clockwork(), LEAST_BLOCKS - 1, 1), rungs=RUNGS, replicates=39)
+
+
+def test_replicates_that_could_never_reject_are_refused() -> None:
+    with pytest.raises(UsageError, match="take 39 or more"):
+        climb(drawn(clockwork(), 60, 1), rungs=RUNGS, replicates=38)
 
 
 def test_without_a_last_test_nothing_is_licensed() -> None:
@@ -135,7 +156,7 @@ def test_the_table_for_a_terminal_is_narrow_and_the_record_is_whole() -> None:
 def test_states_are_counted_as_those_of_the_chain_that_is_written() -> None:
     """Success and failure among them, and only what can be reached from where runs start."""
     paths = drawn(clockwork(), 60, 1)
-    ladder = climb(paths, rungs=RUNGS, replicates=19, seed=2)
+    ladder = climb(paths, rungs=RUNGS, replicates=39, seed=2)
     for rung in ladder.rungs:
         chain = ExpandedStructure.of_model(estimate(paths, parse_model(rung.form)))
         assert rung.n_states == chain.n_states

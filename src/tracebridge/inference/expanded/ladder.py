@@ -4,24 +4,27 @@ Tasks are split in three parts. On the first half all rungs of a fixed list are 
 timing, by how well they foretell the times and kinds of ends; for the path, by how well they foretell each step. For
 each scope those are kept that no rung of its family surely foretells better than, see
 `tracebridge.inference.expanded.selection`, and that foretell better than all rungs they contain. The kept ones with the
-fewest states are certified on the second part, at most four a scope, until one is not rejected; and that one is tested
-once more, on the third part. Climbing until something passes makes a false pass likelier, not less likely, so that the
-list is fixed, all that was tried is told, and the last test looks at runs that nothing was chosen by (Berk, Brown,
-Buja, Zhang and Zhao 2013, Annals of Statistics 41, 802-837, on inference after selection).
+fewest states are certified on the second part and then in sample on all runs, at most four a scope, until neither
+rejects one; and that one is tested once more, on the third part. A part is small, and misses what the whole corpus
+shows; all runs, which the form was chosen by and is fitted to, can speak against it but not for it. As either of the
+two rejects, each is at half the level. Climbing until something passes makes a false pass likelier, not less likely, so
+that the list is fixed, all that was tried is told, and the last test looks at runs that nothing was chosen by (Berk,
+Brown, Buja, Zhang and Zhao 2013, Annals of Statistics 41, 802-837, on inference after selection).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tracebridge.chain.expanded.context_rows import start_counts
 from tracebridge.chain.expanded.estimation import space_of
 from tracebridge.chain.expanded.structure import ExpandedStructure
-from tracebridge.errors import FitError, NothingToCheckError
+from tracebridge.errors import FitError, NothingToCheckError, UsageError
 from tracebridge.inference.expanded.certification import DEFAULT_REPLICATES, certify_model, count_parameters
 from tracebridge.inference.expanded.clock_bins import clock_bins
 from tracebridge.inference.expanded.cross_validation import HeldOutScore, choose_model
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     Codes = NDArray[np.int64]
 
 SCOPES: tuple[Scope, Scope] = ("timing", "path")
+
+#: What a form of the ladder is judged on: a part that was held out, or ``all`` runs, which it is then fitted to.
+Part = Literal["second", "all", "third"]
+JUDGED_ON: dict[Part, str] = {"second": "second part", "all": "all runs", "third": "third part"}
 
 #: The rungs in the order in which they are tried, and the scopes whose families they belong to. A clock gets the times
 #: of ends right and nothing about the path; what remembers the step before is for the path.
@@ -105,12 +112,12 @@ class LadderTest:
     """A certificate that was asked for on the way, or at the end.
 
     Attributes:
-        scope: what for. form: of what. part: ``second`` or ``third``. certificate: the result.
+        scope: what for. form: of what. part: of the runs that it was judged on. certificate: the result.
     """
 
     scope: Scope
     form: str
-    part: str
+    part: Part
     certificate: ModelCertificate
 
     @property
@@ -126,7 +133,7 @@ class Ladder:
     Attributes:
         runs: of each part, and tasks (or runs without one) of each part.
         rungs: in order. skipped: rungs that could not be fitted, with the reason. tests: in order.
-        passed: the form that was not rejected on the second part, for each scope that has one.
+        passed: the form that was rejected neither on the second part nor on all runs, for each scope that has one.
         form: what to go on with: what passed for the path, else for timing, else the kept rung for timing with the
             fewest states. kappa: of its rows.
         seed: of all that was drawn.
@@ -146,7 +153,7 @@ class Ladder:
     classes: int = 1
 
     def final(self, scope: Scope) -> ModelCertificate | None:
-        """The last test of a scope, on the third part; None if nothing passed the second."""
+        """The last test of a scope, on the third part; None if nothing passed what came before."""
         found = [test.certificate for test in self.tests if test.scope == scope and test.part == "third"]
         return found[-1] if found else None
 
@@ -188,45 +195,66 @@ def climb(
 
     Args:
         paths: the runs, with their tasks where they have some. rungs: names and families, first-order first.
-        replicates, level: of each certificate. seed: of the split, the folds, the fits and the certificates.
+        replicates: of each certificate, at least ``2 / level - 1``, as fewer could never reject.
+        seed: of the split, the folds, the fits and the certificates.
+        level: at which a form is rejected by the second part or all runs together, and by the third part.
         progress: told what is being done.
 
     Raises:
         NothingToCheckError: for fewer than `LEAST_BLOCKS` tasks or runs, or runs of which nothing is seen.
-        UsageError: as `certify_model`.
+        UsageError: too few replicates, or as `certify_model`.
     """
+    if replicates + 1 < 2 / level:
+        raise UsageError(
+            f"replicates={replicates} are too few to choose a model: two tests are made of each, at the level "
+            f"{level / 2:g}, and their p is at least 1/{replicates + 1}; take {math.ceil(2 / level) - 1} or more"
+        )
     parts, blocks = _three_parts(paths, seed)
     fitted, second, third = (paths.take(part) for part in parts)
+    judged = {"second": second, "third": third}
     found, scores, skipped = _scored(fitted, rungs, seed, progress)
     found = _kept(found, scores)
     tests: list[LadderTest] = []
-    passed: dict[Scope, str] = {}
+
+    def stands(rung: Rung, scope: Scope, part: Part) -> bool:
+        """One certificate says both scopes: what was asked for before is not drawn again."""
+        known = (test.certificate for test in tests if (test.form, test.part) == (rung.form, part))
+        certificate = next(known, None)
+        if certificate is None:
+            progress(f"certificate of {rung.form} ({scope}, {part})")
+            on_all = part == "all"
+            certificate = certify_model(
+                paths if on_all else fitted,
+                parse_model(rung.form),
+                test=None if on_all else judged[part],
+                kappa=rung.kappa,
+                replicates=replicates,
+                seed=seed + (part == "third"),
+                level=level if part == "third" else level / 2,
+            )
+        tests.append(LadderTest(scope=scope, form=rung.form, part=part, certificate=certificate))
+        return tests[-1].verdict in ("accept", "inconclusive")
+
+    passed: dict[Scope, Rung] = {}
     for scope in SCOPES:
-        candidates = _by_size(rung for rung in found if scope in rung.kept)[:MOST_CERTIFICATES]
-        for rung in candidates:
-            progress(f"certificate of {rung.form} ({scope})")
-            certificate = _certificate(tests, rung, fitted, second, "second", replicates, seed, level)
-            tests.append(LadderTest(scope=scope, form=rung.form, part="second", certificate=certificate))
-            if tests[-1].verdict in ("accept", "inconclusive"):
-                passed[scope] = rung.form
+        for rung in _by_size(rung for rung in found if scope in rung.kept)[:MOST_CERTIFICATES]:
+            if stands(rung, scope, "second") and stands(rung, scope, "all"):
+                passed[scope] = rung
                 break
     chosen = passed.get("path") or passed.get("timing")
     if chosen is None:
-        chosen = _by_size(rung for rung in found if "timing" in rung.kept)[0].form
-    for scope, form in passed.items():
-        rung = next(rung for rung in found if rung.form == form)
-        progress(f"last test of {form} ({scope})")
-        certificate = _certificate(tests, rung, fitted, third, "third", replicates, seed + 1, level)
-        tests.append(LadderTest(scope=scope, form=form, part="third", certificate=certificate))
+        chosen = _by_size(rung for rung in found if "timing" in rung.kept)[0]
+    for scope, rung in passed.items():
+        stands(rung, scope, "third")
     return Ladder(
         runs=(fitted.n_runs, second.n_runs, third.n_runs),
         blocks=blocks,
         rungs=tuple(found),
         skipped=tuple(skipped),
         tests=tuple(tests),
-        passed=passed,
-        form=chosen,
-        kappa=next(rung.kappa for rung in found if rung.form == chosen),
+        passed={scope: rung.form for scope, rung in passed.items()},
+        form=chosen.form,
+        kappa=chosen.kappa,
         seed=seed,
     )
 
@@ -336,28 +364,3 @@ def _expanded_states(paths: RunPaths, form: ModelForm) -> int | None:
         return ExpandedStructure.of(form, paths.states, paths.group_names, starts).n_states
     except FitError:
         return None
-
-
-def _certificate(
-    tests: Sequence[LadderTest],
-    rung: Rung,
-    fitted: RunPaths,
-    judged: RunPaths,
-    part: str,
-    replicates: int,
-    seed: int,
-    level: float,
-) -> ModelCertificate:
-    """One certificate says both scopes: what was asked for before is not drawn again."""
-    for test in tests:
-        if (test.form, test.part) == (rung.form, part):
-            return test.certificate
-    return certify_model(
-        fitted,
-        parse_model(rung.form),
-        test=judged,
-        kappa=rung.kappa,
-        replicates=replicates,
-        seed=seed,
-        level=level,
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tracebridge.inference.certificate import NOT_CERTIFIED, Certificate
 from tracebridge.inference.expanded.certificate import ModelCertificate
-from tracebridge.inference.expanded.ladder import SCOPES, Ladder
+from tracebridge.inference.expanded.ladder import JUDGED_ON, SCOPES, Ladder, Part
 
 if TYPE_CHECKING:
     from tracebridge.inference.expanded.scope import Scope
@@ -48,7 +48,7 @@ def standings(certificate: Certificate | ModelCertificate | Ladder | str) -> dic
     """The standing of each scope.
 
     The certificate of a first-order chain knows one scope: it is about the path, and what it says holds for timing too.
-    A ladder says of its form the worse of the verdicts on the second and the third part.
+    A ladder says of its form the worst of the verdicts on the second part, on all runs, and on the third part.
 
     Args:
         certificate: a certificate, the ladder that the form was found by, or why there is none.
@@ -64,7 +64,7 @@ def _standing(certificate: Certificate | ModelCertificate | Ladder | str, scope:
     if isinstance(certificate, ModelCertificate):
         return Standing(scope=scope, verdict=certificate.verdict(scope), reasons=certificate.reasons(scope))
     tests = [test for test in certificate.tests if test.form == certificate.form]
-    found: dict[str, Standing] = {}
+    found: dict[Part, Standing] = {}
     for test in tests:
         found[test.part] = _standing(test.certificate, scope)
     if not found:
@@ -74,5 +74,5 @@ def _standing(certificate: Certificate | ModelCertificate | Ladder | str, scope:
     if "third" not in found and verdict in ("accept", "inconclusive"):
         return Standing(scope=scope, verdict="none", reasons=(f"{certificate.form} had no last test for {scope}",))
     return Standing(
-        scope=scope, verdict=verdict, reasons=tuple(f"{worst} part: {reason}" for reason in found[worst].reasons)
+        scope=scope, verdict=verdict, reasons=tuple(f"{JUDGED_ON[worst]}: {reason}" for reason in found[worst].reasons)
     )

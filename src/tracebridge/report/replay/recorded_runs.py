@@ -10,7 +10,7 @@ import msgspec
 from tracebridge.errors import Location, ModelError
 from tracebridge.inference.certificate import Certificate
 from tracebridge.inference.expanded.certificate import ModelCertificate
-from tracebridge.inference.expanded.ladder import Ladder, LadderTest, Rung
+from tracebridge.inference.expanded.ladder import Ladder, LadderTest, Part, Rung
 from tracebridge.inference.expanded.scope import Scope
 from tracebridge.report.replay.account import Unknown
 from tracebridge.report.run_findings import RunFindings
@@ -61,7 +61,7 @@ class _Skipped(msgspec.Struct):
 class _Test(msgspec.Struct):
     scope: Scope
     form: str
-    part: str
+    part: Part
     certificate: dict[str, Any]
 
 
