@@ -32,14 +32,22 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def write_corpus(folder: Path, *, name: str = "runs.jsonl", seed: int = 1, success: float = 0.5) -> Path:
-    """Forty runs of eight tasks over two tools, a tenth of them censored."""
+def write_corpus(
+    folder: Path, *, name: str = "runs.jsonl", seed: int = 1, success: float = 0.5, tasks: int = 8
+) -> Path:
+    """Forty runs of some tasks over two tools, a tenth of them censored."""
     rng = random.Random(seed)
     lines = []
     for i in range(40):
         steps = [{"kind": "tool", "name": rng.choice(["plan", "search"])} for _ in range(rng.randint(1, 4))]
         outcome = rng.choices(["success", "failure", "censored"], [success, 0.9 - success, 0.1])[0]
-        run = {"trace_id": f"r{i}", "task_id": f"t{i % 8}", "trial": str(i // 8), "steps": steps, "outcome": outcome}
+        run = {
+            "trace_id": f"r{i}",
+            "task_id": f"t{i % tasks}",
+            "trial": str(i // tasks),
+            "steps": steps,
+            "outcome": outcome,
+        }
         lines.append(json.dumps(run))
     path = folder / name
     path.write_text("\n".join(lines) + "\n")
@@ -50,7 +58,9 @@ def assess_small(folder: Path, **options: Any) -> Assessment:
     """The evidence of such a corpus in ``folder / "out"``; the traces and properties lie beside that."""
     properties = folder / "agent.props"
     properties.write_text(PROPERTIES)
-    corpus = write_corpus(folder, **{name: options.pop(name) for name in ("seed", "success") if name in options})
+    corpus = write_corpus(
+        folder, **{name: options.pop(name) for name in ("seed", "success", "tasks") if name in options}
+    )
     return assess([corpus], properties, output=folder / "out", force=True, **{**SETTINGS, **options})
 
 

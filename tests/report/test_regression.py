@@ -123,7 +123,6 @@ def change(name: str, old, new, level: float = 0.9, text: str = 'P>=0.7 [ F "suc
         old_value=float(old.mean()),
         new_value=float(new.mean()),
         difference=Interval(lower=float(ends[0]), upper=float(ends[1]), level=level, method="test"),
-        median=float(np.median(gap)),
         probability_greater=float((gap > 0).mean()),
         draws=len(gap),
     )

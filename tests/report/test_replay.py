@@ -72,6 +72,7 @@ def test_from_the_traces_every_number_is_found_again(folder, evidence):
     [
         {"resamples": 10, "futures": 2},
         {"model": "order2", "robust": 0.9},
+        {"model": "auto", "tasks": 40, "replicates": 39},
         {"prior": "none", "support": "observed", "policy": "failure", "exact": True, "draws": 0, "resamples": 0},
     ],
 )

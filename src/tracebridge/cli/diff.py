@@ -60,7 +60,7 @@ def _show(found: EvidenceDiff) -> None:
         write("")
         columns = ["property", "verdict", "old", "new", f"difference, {found.level:.4g} interval", "P(new > old)"]
         print_table(columns, [_row(each) for each in found.properties])
-        write("old and new are of the fitted chains; the difference is the median of that of the posteriors")
+        write("old, new and their difference are of the fitted chains; its interval is of their posteriors")
         for each in found.properties:
             if each.reason is not None:
                 write(f"{each.key}: no difference, {each.reason}")
@@ -127,7 +127,7 @@ def _row(each: PropertyChange) -> list[str]:
     verdict = _word(each.new) if not each.verdict_changed else f"{_word(each.old)} -> {_word(each.new)}"
     difference = "-"
     if each.difference is not None:
-        middle, ends = _signed(each.median), (each.difference.lower, each.difference.upper)
+        middle, ends = _signed(each.change), (each.difference.lower, each.difference.upper)
         difference = f"{middle} [{', '.join(map(_signed, ends))}]"
     return [each.key, verdict, _value(each.old_value), _value(each.new_value), difference, _share(each)]
 

@@ -60,7 +60,7 @@ class PropertyChange:
         old, new: its entries in the two results documents.
         asked: the new property, resolved. same_formula: both ask the same, constants in place.
         old_value, new_value: the number that it is about, for the fitted chains; None without one.
-        difference: of the number, new minus old, an interval of the two posteriors. median: of its draws.
+        difference: of the number, new minus old, an interval of the two posteriors.
         probability_greater: that the new number is the greater one, ties counting half. None, as the difference, with
             the ``reason``.
         old_satisfied, new_satisfied: the shares of draws in which it holds; None for a query, or without draws.
@@ -76,7 +76,6 @@ class PropertyChange:
     old_value: float | None
     new_value: float | None
     difference: Interval | None = None
-    median: float | None = None
     probability_greater: float | None = None
     old_satisfied: float | None = None
     new_satisfied: float | None = None
@@ -85,13 +84,18 @@ class PropertyChange:
     reason: str | None = None
 
     @property
+    def change(self) -> float | None:
+        """The new number minus the old one, both of the fitted chains; NaN where both are infinite."""
+        return None if self.old_value is None or self.new_value is None else self.new_value - self.old_value
+
+    @property
     def verdict_changed(self) -> bool:
         """Whether its verdict is another one."""
         return bool(self.old["verdict"] != self.new["verdict"])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
-        numbers = ("old_value", "new_value", "median", "probability_greater", "old_satisfied", "new_satisfied")
+        numbers = ("old_value", "new_value", "change", "probability_greater", "old_satisfied", "new_satisfied")
         return {
             "key": self.key,
             "matched_by": self.matched_by,

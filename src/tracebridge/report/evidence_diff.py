@@ -256,7 +256,6 @@ def _with_difference(
     return replace(
         change,
         difference=interval,
-        median=float(np.median(defined)),
         probability_greater=_share_greater(old.values, new.values),
         draws=len(differences),
         undefined=undefined,

@@ -142,7 +142,7 @@ COLUMNS = ("property", "status", "baseline", "new", "worse by", "at most", "P(wo
 
 
 def rows(checks: list[GateCheck]) -> list[list[str]]:
-    """A table of judgements: numbers before and after, the median worsening, its bound, what Holm's procedure saw."""
+    """A table of judgements: numbers before and after, the worsening, its bound, what Holm's procedure saw."""
     found = []
     for check in checks:
         each = check.judgement

@@ -48,7 +48,7 @@ class Judgement:
             single number; ``not comparable`` where both ask for other numbers, or one has no posterior.
         worse: the side on which it is worse. advisory: it blocks nothing.
         old, new: its number in each fitted chain.
-        worsening: the median of the posterior difference, positive for the worse. bound: what it exceeds with the
+        worsening: from the old number to the new one, positive for the worse. bound: what it exceeds with the posterior
             probability ``1 - level`` only. margin: in the unit of the number.
         probability_worse: posterior. p_adjusted: Holm's.
         more_runs: of the new agent; ``more_of_both`` where those alone would not do; None where neither would, or none
@@ -152,18 +152,18 @@ def _compared(change: PropertyChange, name: str, side: Direction, margin: float)
         verdicts = [entry["verdict"] or "answered" for entry in (change.old, change.new)]
         told = f"it is about no single number; {verdicts[0]} before, {verdicts[1]} now"
         return replace(judgement, status="not gated", reason=told)
-    greater, interval, median = change.probability_greater, change.difference, change.median
-    if greater is None or interval is None or median is None:
+    greater, interval, difference = change.probability_greater, change.difference, change.change
+    if greater is None or interval is None or difference is None:
         return replace(judgement, reason=change.reason or "there is no difference")
     if side.worse is None:
         ends = f"[{interval.lower:.4g}, {interval.upper:.4g}]"
-        shown = f"the difference is {median:+.4g}, {interval.level:.6g} interval {ends}"
+        shown = f"the difference is {difference:+.4g}, {interval.level:.6g} interval {ends}"
         return replace(judgement, status="not gated", reason=f"which way is worse is not known; {shown}")
     lower = side.worse == "lower"
     scale = 1.0 if side.is_share else abs(change.old_value or 0.0)
     return replace(
         judgement,
-        worsening=-median if lower else median,
+        worsening=-difference if lower else difference,
         bound=-interval.lower if lower else interval.upper,
         margin=margin * scale,
         probability_worse=1 - greater if lower else greater,

@@ -229,7 +229,7 @@ def climb(
                 test=None if on_all else judged[part],
                 kappa=rung.kappa,
                 replicates=replicates,
-                seed=seed + (part == "third"),
+                seed=seed,
                 level=level if part == "third" else level / 2,
             )
         tests.append(LadderTest(scope=scope, form=rung.form, part=part, certificate=certificate))
