@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -88,15 +90,17 @@ def test_a_state_file_of_another_baseline_is_refused(here, capsys):
     assert run(["watch", "runs", "--once", "--state", "state.json"]) == 3
 
 
-def test_it_follows_until_it_is_interrupted(here, capsys, monkeypatch):
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_it_follows_until_it_is_interrupted(here, capsys, monkeypatch, by):
     """A reader looks, sleeps, looks again; a run in the middle of which it slept is read when it is whole."""
     log, text = here / "runs" / "day.jsonl", as_before(0, 40)
-    naps = []
+    naps: list[float] = []
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
 
     def sleep(seconds: float) -> None:
         naps.append(seconds)
         if len(naps) == 3:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), by)
         with log.open("ab") as stream:
             stream.write(text[: len(text) // 3] if len(naps) == 1 else text[len(text) // 3 :])
 
@@ -107,6 +111,7 @@ def test_it_follows_until_it_is_interrupted(here, capsys, monkeypatch):
     shown = captured.out.splitlines()
     assert captured.err.startswith("40 runs, good satisfied, 0 alarms\n"), "whoever stops it is told how it stands"
     assert naps == [0.5] * 3
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert len(shown) == 1
     assert shown[0].startswith("run 40: good satisfied: 0.5")
 

@@ -97,6 +97,8 @@ def study(
     results = []
     chosen = chosen_studies(names)
     for position, each in enumerate(chosen):
+        if replicates is not None and not each.replicates:
+            say(f"note: {each.name} draws nothing: --replicates leaves it as it is")
         name = each.name if len(chosen) == 1 else f"{each.name} ({position + 1} of {len(chosen)})"
         with progress_line() as line, _workers(cluster):
             line(name)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -146,7 +149,7 @@ def watch(
     Plain native JSON Lines are read line by line as they are written; all other files are read once, when they have
     stayed the same from one look to the next, and what is added to them later is not read. A folder is looked into for
     new files. Lines that are no run are reported and passed over. With --json each event is one line of JSON; with
-    --once, and when it is interrupted between two looks, the last line is the state of the stream.
+    --once, and when it is interrupted between two looks (Ctrl-C or SIGTERM), the last line is the state of the stream.
 
     A drift alarm says that runs changed: other tasks and other behaviour on the same tasks look alike. Its rates are
     those of independent runs of a first-order chain.
@@ -171,7 +174,7 @@ def watch(
     watcher = Watcher(streams, properties, baseline=baseline, options=options, reading=reading)
     if state is not None and Path(state).exists():
         watcher.resume(state)
-    with progress_line() as progress:
+    with _terminated_as_interrupted(), progress_line() as progress:
         while True:
             runs, told = watcher.runs, False
             for event in watcher.look(last=once, progress=progress):
@@ -184,11 +187,24 @@ def watch(
             progress(_status_line(watcher))
             try:
                 time.sleep(interval)
-            except KeyboardInterrupt:  # whoever stops it is told how it stands
+            except KeyboardInterrupt:  # whoever stops it, by Ctrl-C or SIGTERM, is told how it stands
                 _show_status(watcher, as_json=as_json)
                 raise
     _show_status(watcher, as_json=as_json)
     return watcher.exit_code
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM, by which services are stopped, as Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():  # signals are for that one
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told_apart(paths: tuple[str, ...]) -> tuple[list[str], str | None]:
