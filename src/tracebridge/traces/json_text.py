@@ -36,7 +36,8 @@ def decode_strictly(data: bytes) -> Any:
     """
     try:
         value = _decode(data)
-        if _encode(value).count(b":") == data.count(b":") and not has_escaped_colon(data):
+        again = _encode(value)
+        if data.startswith(again) or (again.count(b":") == data.count(b":") and not has_escaped_colon(data)):
             return value
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
         pass  # told below, and exactly

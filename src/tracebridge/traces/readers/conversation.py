@@ -86,33 +86,25 @@ def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bo
     Raises:
         RecordError: a tool call without a name, or an agent's tool result that no call waits for.
     """
-    made: list[tuple[str, str, str | None]] = []
-    errors: list[bool] = []
-    waiting = end = 0  # the calls that wait for their results are made[waiting:end]
+    steps: list[Step] = []
+    waiting = end = 0  # the calls that wait for their results are steps[waiting:end]
     for message in messages:
         role = message.role
         if role == "assistant":
-            content = message.content
-            text = content if content is None or isinstance(content, str) else message.text
             violated = bool(message.errors)
             if calls := message.tool_calls:
-                waiting = len(made)
+                waiting = len(steps)
+                text = message.text
                 for call in calls:
-                    made.append((call.tool, "tool", text))
-                    errors.append(violated)
+                    steps.append(Step(name=call.tool, kind="tool", text=text, error=violated))
                     text = None
-                end = len(made)
+                end = len(steps)
             else:
-                made.append((RESPOND, "message", text))
-                errors.append(violated)
+                steps.append(Step(name=RESPOND, kind="message", text=message.text, error=violated))
         elif role == "tool" and message.requestor in (None, "assistant"):
             if waiting == end:
                 raise RecordError("a tool result that no tool call waits for", field="messages")
-            errors[waiting] = errors[waiting] or is_error(message)
+            if is_error(message):
+                steps[waiting] = msgspec.structs.replace(steps[waiting], error=True)
             waiting += 1
-    return tuple(
-        [
-            Step(name=name, kind=kind, text=text, error=error)
-            for (name, kind, text), error in zip(made, errors, strict=True)
-        ]
-    )
+    return tuple(steps)

@@ -148,9 +148,9 @@ def _in_call_order(messages: list[_Message]) -> Iterable[Message]:
 
 
 def _ending(run: _Run) -> tuple[Outcome, str | None]:
-    values = {name: getattr(run, name) for name in VERDICT_FIELDS}
+    given = {name: value for name in VERDICT_FIELDS if (value := getattr(run, name)) is not None}
     verdict = agreed_verdict(
-        {name: verdict_of(value, field=name) for name, value in values.items()}, what="fields for the outcome"
+        {name: verdict_of(value, field=name) for name, value in given.items()}, what="fields for the outcome"
     )
     reason = run.termination
     if verdict is None and reason is None and isinstance(run.outcome, str):

@@ -69,9 +69,13 @@ class OtlpReader:
         n_twice = 0
         for record in json_records(file, log):
             for span in decode_spans(record, file, log):
-                of_trace = spans.setdefault(span.trace, {})
-                n_twice += span.id in of_trace
-                of_trace.setdefault(span.id, span)
+                of_trace = spans.get(span.trace)
+                if of_trace is None:
+                    of_trace = spans[span.trace] = {}
+                if span.id in of_trace:
+                    n_twice += 1
+                else:
+                    of_trace[span.id] = span
         if n_twice:
             message = f"repeated, and counted once: {counted(n_twice, 'span')}"
             log.note(Problem(location=Location(path=file.label), message=message))
@@ -88,7 +92,8 @@ class OtlpReader:
 
 def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
     ordered = sorted(spans.values(), key=attrgetter("start", "end", "id"))
-    telling = [span for span in ordered if span.events or not _TOLD_KEYS.isdisjoint(span.attributes)]
+    described = [span for span in ordered if span.attributes or span.events]
+    telling = [span for span in described if span.events or not _TOLD_KEYS.isdisjoint(span.attributes)]
     reason = _own(telling, "termination")
     verdict = agreed_verdict(_evaluations(telling), what="evaluations")
     outcome, termination = ending(verdict, None if reason is None else str(reason), is_cut=False)
@@ -100,7 +105,7 @@ def _trace(name: str, spans: dict[str, Span], source: str) -> Trace:
         termination=termination,
         task_id=None if task is None else str(task),
         trial=None if trial is None else str(trial),
-        model=next((model for span in ordered if (model := span.model)), None),
+        model=next((model for span in described if (model := span.model)), None),
         source=source,
         attributes=started(next((at for span in ordered if (at := instant_of_nanoseconds(span.start))), None)),
     )

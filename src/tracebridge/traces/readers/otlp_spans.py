@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence  # needed at run time: they are types of a struct's fields
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,7 +14,7 @@ from tracebridge.errors import Location, Problem
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -53,18 +55,18 @@ OWN_ATTRIBUTES = {
 }
 """Attributes that a user may set on any span of a trace, best on its root; the conventions have none for them."""
 
-_KEPT_KEYS = frozenset(
-    {
-        *("gen_ai.operation.name", "openinference.span.kind", "gen_ai.tool.name", "tool.name", "error.type"),
-        *(*_MODEL_KEYS, *_ALL_TOKEN_KEYS, *EVALUATION_KEYS, *OWN_ATTRIBUTES.values()),
-    }
+_DESCRIBING_KEYS = frozenset(
+    {"gen_ai.operation.name", "openinference.span.kind", "gen_ai.tool.name", "tool.name", "error.type"}
 )
+_KEPT_KEYS = frozenset({*_MODEL_KEYS, *_ALL_TOKEN_KEYS, *EVALUATION_KEYS, *OWN_ATTRIBUTES.values()})
+_READ_KEYS = _DESCRIBING_KEYS | _KEPT_KEYS
 """The attributes of a span that are read; others, such as whole prompts, are not kept until the file ends."""
 
 _ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class _Value(msgspec.Struct):
+class _Value(msgspec.Struct, gc=False):
     """An attribute's value; of containers (arrayValue, kvlistValue) nothing is needed."""
 
     stringValue: str | None = None  # noqa: N815 - the names of OTLP
@@ -84,12 +86,12 @@ class _Value(msgspec.Struct):
         return next((value for value in given if value is not None), None)
 
 
-class _Attribute(msgspec.Struct):
+class _Attribute(msgspec.Struct, gc=False):
     key: str
     value: _Value | None = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     name: str = ""
     attributes: list[_Attribute] = []
 
@@ -97,11 +99,11 @@ class _Event(msgspec.Struct):
         return _plain(self.attributes)
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, gc=False):
     code: int | str | None = None
 
 
-class _SpanData(msgspec.Struct):
+class _SpanData(msgspec.Struct, gc=False):
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
     startTimeUnixNano: int | str  # noqa: N815
@@ -125,11 +127,8 @@ class _Export(msgspec.Struct):
     resourceSpans: list[_Resource]  # noqa: N815
 
 
-_decode_export = msgspec.json.Decoder(_Export).decode
-
-
-class Span:
-    """A span with those of its attributes that are read, as plain values.
+class Span(msgspec.Struct, gc=False):  # no cycle leads through one, and they are many: the collector passes over them
+    """A span with those of its attributes that are read later, as plain values.
 
     Attributes:
         events: those that tell of an evaluation.
@@ -138,33 +137,21 @@ class Span:
         operation: kind and name of the step that the span is; None for one that only contains others.
     """
 
-    __slots__ = (
-        *("attributes", "end", "events", "id", "is_error", "name", "operation", "parent", "start", "trace"),
-        "vocabularies",
-    )
-
-    def __init__(self, data: _SpanData) -> None:
-        self.trace = data.traceId
-        self.id = data.spanId
-        self.parent = data.parentSpanId or None
-        self.name = data.name
-        self.start = _nanoseconds(data.startTimeUnixNano)
-        self.end = _nanoseconds(data.endTimeUnixNano)
-        self.attributes = attributes = _plain(data.attributes, _KEPT_KEYS)
-        self.events = [event for event in data.events if event.name == EVALUATION_EVENT] if data.events else []
-        failed = data.status is not None and data.status.code in _ERROR_CODES
-        self.is_error = failed or attributes.get("error.type") is not None
-        self.vocabularies, self.operation = _described(
-            attributes.get("gen_ai.operation.name"), attributes.get("openinference.span.kind")
-        )
-        if self.operation is not None and self.operation[0] == "tool":
-            tool = attributes.get("gen_ai.tool.name") or attributes.get("tool.name") or self.name
-            self.operation = ("tool", str(tool) or "tool")
+    trace: str
+    id: str
+    parent: str | None
+    start: int
+    end: int
+    is_error: bool
+    vocabularies: frozenset[str]
+    operation: tuple[str, str] | None
+    attributes: Mapping[str, Any]
+    events: Sequence[_Event]
 
     @property
     def model(self) -> str | None:
         """The model that answered, or was asked."""
-        for key in _MODEL_KEYS:
+        for key in _MODEL_KEYS if self.attributes else ():
             if value := self.attributes.get(key):
                 return str(value)
         return None
@@ -172,36 +159,58 @@ class Span:
     @property
     def tokens(self) -> int | None:
         """Input and output tokens together."""
-        for keys in () if self.attributes.keys().isdisjoint(_ALL_TOKEN_KEYS) else _TOKEN_KEYS:
+        for keys in _TOKEN_KEYS if self.attributes else ():
             counts = [value for key in keys if isinstance(value := self.attributes.get(key), int) and value >= 0]
             if counts:
                 return sum(counts)
         return None
 
 
-def decode_spans(record: Record, file: InputFile, log: ProblemLog) -> Iterator[Span]:
+def decode_spans(record: Record, file: InputFile, log: ProblemLog) -> list[Span]:
     """The spans of one export; one that does not decode goes to the log."""
     try:
-        decode_strictly(bytes(record.data))
-        export = _decode_export(record.data)
-        spans = [Span(span) for part in export.resourceSpans for scope in part.scopeSpans for span in scope.spans]
+        export = msgspec.convert(decode_strictly(bytes(record.data)), _Export)
+        spans = [_span(data) for part in export.resourceSpans for scope in part.scopeSpans for data in scope.spans]
     except (JsonTextError, msgspec.MsgspecError, RecursionError, ValueError) as error:
         place = record.source.removeprefix(file.label).strip("[]:") or None
         log.refuse(Problem(location=Location(path=file.label, record=place), message=str(error)))
-        return
-    yield from spans
+        return []
+    return spans
 
 
-def without_doubles(ordered: list[Span], spans: Mapping[str, Span]) -> Iterator[Span]:
+def _span(data: _SpanData) -> Span:
+    """The span of its data; times that are no numbers raise ValueError."""
+    attributes = _plain(data.attributes, _READ_KEYS)
+    vocabularies, operation = _described(
+        attributes.get("gen_ai.operation.name"), attributes.get("openinference.span.kind")
+    )
+    if operation is not None and operation[0] == "tool":
+        tool = attributes.get("gen_ai.tool.name") or attributes.get("tool.name") or data.name
+        operation = ("tool", str(tool) or "tool")
+    failed = data.status is not None and data.status.code in _ERROR_CODES
+    return Span(
+        trace=data.traceId,
+        id=data.spanId,
+        parent=data.parentSpanId or None,
+        start=_nanoseconds(data.startTimeUnixNano),
+        end=_nanoseconds(data.endTimeUnixNano),
+        is_error=failed or attributes.get("error.type") is not None,
+        vocabularies=vocabularies,
+        operation=operation,
+        attributes=_NOTHING if _DESCRIBING_KEYS.issuperset(attributes) else attributes,
+        events=[event for event in data.events if event.name == EVALUATION_EVENT] if data.events else (),
+    )
+
+
+def without_doubles(ordered: list[Span], spans: Mapping[str, Span]) -> list[Span]:
     """The spans that are steps, without those that tell in one vocabulary what another span tells in the other.
 
     Two spans are one operation if they are of the same kind and name, of different vocabularies, and the one is the
     next step above the other, with no agent between; or they hang below the same span, where the vocabulary that has
     more of them is taken.
     """
-    if len({vocabulary for span in ordered for vocabulary in span.vocabularies}) < 2:
-        yield from (span for span in ordered if span.operation is not None)
-        return
+    if len(frozenset().union(*{span.vocabularies for span in ordered})) < 2:
+        return [span for span in ordered if span.operation is not None]
     above = _Ancestors(spans)
     steps = [span for span in ordered if span.operation is not None and not above.tells_the_same(span)]
     siblings: dict[tuple[str | None, tuple[str, str] | None], Counter[str]] = {}
@@ -209,11 +218,13 @@ def without_doubles(ordered: list[Span], spans: Mapping[str, Span]) -> Iterator[
         if len(span.vocabularies) == 1:
             counts = siblings.setdefault((span.parent, span.operation), Counter())
             counts[next(iter(span.vocabularies))] += 1
+    found = []
     for span in steps:
         counts = siblings.get((span.parent, span.operation), Counter())
         taken = max(counts, key=lambda name: (counts[name], name), default=None)
         if taken is None or taken in span.vocabularies:
-            yield span
+            found.append(span)
+    return found
 
 
 class _Ancestors:
@@ -269,7 +280,7 @@ def _nanoseconds(value: int | str) -> int:
 
 def _plain(attributes: list[_Attribute], keys: Container[str] | None = None) -> dict[str, Any]:
     return {
-        attribute.key: value.plain() if value.stringValue is None else value.stringValue
+        attribute.key: value.plain() if (text := value.stringValue) is None else text
         for attribute in attributes
         if (keys is None or attribute.key in keys) and (value := attribute.value) is not None
     }
