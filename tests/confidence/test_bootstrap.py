@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import expit
 from scipy.stats import binomtest
 
 from tracebridge.confidence.bootstrap import (
@@ -168,6 +169,34 @@ def test_biased_replicates_are_told() -> None:
     assert "from the value, whose standard error is 0.0" in found.reason
     raw = confidence_quality(confidence / 2, correct, cluster_of_unit=np.arange(200), n_clusters=200)["ECE"]
     assert raw.reason == ""
+
+
+def test_intervals_of_rankings_and_of_distances_cover() -> None:
+    """30 clusters of four answers, one in twenty wrong (AUROC) or overconfident (the reliability part of Brier).
+
+    150 corpora each. Percentiles alone cover .87 and .81 of them, the true coverage of .95 stays above .89 with
+    probability .998.
+    """
+    rng, levels = np.random.default_rng(7), np.array([0.2, 0.5, 0.7, 0.8, 0.9, 1.0])
+
+    def drawn(clusters: int, easiness: float) -> tuple[np.ndarray, np.ndarray]:
+        hard = rng.normal(size=(clusters, 1))
+        felt = 0.8 * hard + 0.6 * rng.normal(size=(clusters, 4))
+        right = rng.random((clusters, 4)) < expit(hard + 0.4 * felt + easiness)
+        return levels[np.searchsorted([-1.0, -0.5, 0.0, 0.5, 1.0], felt)].ravel(), right.ravel()
+
+    for name, easiness in (("AUROC", 3.5), ("reliability", -0.3)):
+        truth, held = confidence_quality(*drawn(20_000, easiness))[name].value, []
+        while len(held) < 150:
+            found = confidence_quality(
+                *drawn(30, easiness),
+                cluster_of_unit=np.repeat(np.arange(30), 4),
+                n_clusters=30,
+                resampling=Resampling(replicates=200),
+            )[name]
+            if found.status == "ok":
+                held.append(found.lower <= truth <= found.upper)
+        assert np.mean(held) > 0.89, name
 
 
 @given(

@@ -158,6 +158,7 @@ def totals_intervals(
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
     bounds: Sequence[Bounds] | None = None,
+    resting_on: Sequence[int] | None = None,
 ) -> tuple[ClusterInterval, ...]:
     """The intervals of M functions of K sums over U units, from the same replicates.
 
@@ -166,6 +167,7 @@ def totals_intervals(
         statistic: from sums, shape (r, K), to values, shape (r, M).
         cluster_of_unit, n_clusters: as in `ratio_intervals`.
         bounds: between which each of the M values lies whatever the corpus; none by default.
+        resting_on: how many clusters each of the M values rests on; by default all that have a unit.
 
     Raises:
         UsageError: as there.
@@ -192,7 +194,12 @@ def totals_intervals(
         left_out = _leave_one_out(by_cluster, statistic, rows)
     return tuple(
         interval_of_replicates(
-            values[:, m], float(point[m]), left_out[:, m], contributing, resampling, bounds[m] if bounds else UNBOUNDED
+            values[:, m],
+            float(point[m]),
+            left_out[:, m],
+            resting_on[m] if resting_on else contributing,
+            resampling,
+            bounds[m] if bounds else UNBOUNDED,
         )
         for m in range(len(point))
     )

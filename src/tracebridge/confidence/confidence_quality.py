@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,6 +49,10 @@ MEASURES = (
 _BOUNDS = [
     {"gap": (-1.0, 1.0), "resolution": (0.0, 0.25), "uncertainty": (0.0, 0.25)}.get(m, (0.0, 1.0)) for m in MEASURES
 ]
+
+#: Measures of ranking compare the correct with the wrong answers, so that they rest on the clusters of the rarer kind.
+#: Where these are 2 to 11 of 8 to 60, their intervals cover .90 to .99 of corpora; of all clusters, .78 to .93.
+_RANKINGS = frozenset({"AUROC", "AUARC", "AURC", "E-AURC", "accuracy at coverage .5"})
 
 _NO_ANSWERS = "there are no answers with a confidence and a label"
 _ONE_CLASS = "the answers are all correct or all wrong"
@@ -101,7 +106,13 @@ def confidence_quality(
     if cluster_of_unit is not None:
         clusters = _of_kept(cluster_of_unit, answers.n + answers.n_dropped, answers.kept)
         intervals = totals_intervals(
-            sums.table, sums.measures, clusters, n_clusters, resampling=resampling, bounds=_BOUNDS
+            sums.table,
+            sums.measures,
+            clusters,
+            n_clusters,
+            resampling=resampling,
+            bounds=_BOUNDS,
+            resting_on=_resting_on(clusters, [answers]),
         )
         metrics = _with_intervals(metrics, intervals)
     return ConfidenceQuality(metrics=metrics, bins=ReliabilityBins.of(answers, n_bins, closed))
@@ -134,7 +145,8 @@ def quality_difference(
     if sides[1].n + sides[1].n_dropped != n:
         raise UsageError(f"{n} answers cannot be compared with {sides[1].n + sides[1].n_dropped}")
     kept = np.intersect1d(sides[0].kept, sides[1].kept)
-    one, other = (_Sums.of(side[np.isin(side.kept, kept)], n_bins, closed) for side in sides)
+    both = [side[np.isin(side.kept, kept)] for side in sides]
+    one, other = (_Sums.of(side, n_bins, closed) for side in both)
     table, width = csr_array(hstack([one.table, other.table], format="csr")), one.table.shape[1]
 
     def difference(sums: Floats) -> Floats:
@@ -145,7 +157,14 @@ def quality_difference(
     metrics = _metrics(names, point, len(kept), n - len(kept))
     if cluster_of_unit is not None:
         clusters = _of_kept(cluster_of_unit, n, kept)
-        intervals = totals_intervals(table, difference, clusters, n_clusters, resampling=resampling)
+        intervals = totals_intervals(
+            table,
+            difference,
+            clusters,
+            n_clusters,
+            resampling=resampling,
+            resting_on=_resting_on(clusters, both),
+        )
         metrics = _with_intervals(metrics, intervals)
     return dict(zip(MEASURES, metrics.values(), strict=True))
 
@@ -232,6 +251,13 @@ def _with_intervals(metrics: dict[str, MetricValue], intervals: tuple[ClusterInt
     return {
         name: interval.attached_to(metric) for (name, metric), interval in zip(metrics.items(), intervals, strict=True)
     }
+
+
+def _resting_on(cluster_of_answer: Integers, sides: Sequence[RatedAnswers]) -> list[int]:
+    """How many clusters each measure rests on; those of ranking on all where the answers are of one kind."""
+    clusters = len(np.unique(cluster_of_answer))
+    of_kinds = [len(np.unique(cluster_of_answer[side.correct == kind])) for side in sides for kind in (0, 1)]
+    return [min(of_kinds) or clusters if name in _RANKINGS else clusters for name in MEASURES]
 
 
 def _of_kept(cluster_of_unit: Integers, n: int, kept: Integers) -> Integers:

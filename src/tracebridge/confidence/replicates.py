@@ -3,6 +3,14 @@
 Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapters 13 (percentile) and 14 (BCa); percentile
 intervals are widened for there being few clusters as those of `tracebridge.inference.few_units` are.
 
+A measure that adds up distances, such as ECE, counts noise as error: its value lies above the truth, and its replicates
+as far again above its value. So a percentile interval reaches further on the other side, by twice the distance of the
+replicates' mean from the value where that is more than chance of so few replicates: once for the replicates, once for
+the value. On corpora of 8 to 150 clusters the 95 % intervals of overconfident answers then cover .94 to .96 for the
+reliability part of Brier (.76 to .94 before) and .62 to .82 for MCE (.39 to .66), a maximum whose noise is larger than
+replicates show; and where confidence is calibrated .53 to .57 for ECE, of whose zero percentiles have none. These last
+are called unsure: `chance_calibration` is what tells calibrated confidence.
+
 Clusters that are all alike, as where every answer is correct, give replicates without any spread. That is no
 certainty: were a share q of all clusters not like them, G clusters would have none of these with chance ``(1 - q)^G``.
 So the interval then reaches as far as a share ``1 - ((1 - level) / 2)^(1 / G)`` of clusters at the bounds of the metric
@@ -39,6 +47,7 @@ UNSTABLE_SHARE = 0.05
 #: The bounds of a metric that has none.
 UNBOUNDED = (-math.inf, math.inf)
 
+_SURE_BIAS = 3.0  # in Monte-Carlo standard errors of the replicates' mean
 _ALIKE = 1e-9  # relative; what rounding makes of sums of clusters that are alike
 
 #: With a bias of more than so many standard errors, an interval is called unsure; a quarter is of no matter (Efron and
@@ -52,9 +61,10 @@ class Resampling:
 
     Attributes:
         replicates: how many. seed: of the draws. level: of the intervals.
-        method: ``percentile``, which has the value in it; ``basic``, the interval between two quantiles mirrored in the
-            value, which takes off the bias of measures that count noise as error, such as ECE, twice over in a
-            replicate; or ``bca`` (bias-corrected and accelerated, with the jackknife over clusters).
+        method: ``percentile``, which has the value in it and reaches further where replicates are biased; ``basic``,
+            the interval between two quantiles mirrored in the value, which takes off the bias of measures that count
+            noise as error, such as ECE, twice over in a replicate; or ``bca`` (bias-corrected and accelerated, with
+            the jackknife over clusters).
 
     Raises:
         UsageError: fewer than two replicates, a level outside (0, 1).
@@ -85,7 +95,7 @@ class ClusterInterval:
         standard_error: the standard deviation of the replicates; NaN where undefined.
         end_errors: the Monte-Carlo standard errors of the two ends; NaN for ``bca``.
         design_effect: the variance over clusters relative to independent units; NaN where it is not known.
-        n_clusters: the clusters that have any unit of the metric.
+        n_clusters: the clusters that the metric rests on: that have a unit of it, and for a ranking both kinds of them.
         undefined_share: the share of replicates in which the metric was undefined; they are left out.
         status: ``ok``; ``unsure``: there are fewer than 10 clusters, or the replicates are biased by more than half a
             standard error; ``unstable``: more than 5 % of the replicates were left out; ``undefined``.
@@ -133,7 +143,7 @@ def interval_of_replicates(
 
     Args:
         values: shape (replicates,), NaN where it is undefined. point: its value in the corpus.
-        left_out: its values without each cluster, for ``bca`` alone. n_clusters: the clusters that have units of it.
+        left_out: its values without each cluster, for ``bca`` alone. n_clusters: how many clusters it rests on.
         bounds: between which it lies whatever the corpus.
     """
     defined = values[np.isfinite(values)]
@@ -143,6 +153,7 @@ def interval_of_replicates(
         return undefined_interval(resampling, n_clusters, reason, share)
     if float(np.abs(defined - point).max()) <= _ALIKE * max(1.0, abs(point)):
         return _of_alike_clusters(point, n_clusters, resampling, bounds, share)
+    bias, spread = float(defined.mean()) - point, float(defined.std(ddof=1))
     method = f"cluster bootstrap ({resampling.method})"
     interval, end_errors = equal_tailed(defined, resampling.level, method)
     if resampling.method == "percentile":
@@ -150,7 +161,12 @@ def interval_of_replicates(
         interval = resampled_interval(
             defined, point, n_clusters, resampling.level, method, noun="cluster", least=least, most=most
         )
-        interval = replace(interval, lower=float(interval.lower), upper=float(interval.upper))
+        moved = 2 * bias if abs(bias) > _SURE_BIAS * spread / math.sqrt(len(defined)) else 0.0
+        interval = replace(
+            interval,
+            lower=float(max(interval.lower - max(moved, 0.0), least)),
+            upper=float(min(interval.upper - min(moved, 0.0), most)),
+        )
     elif resampling.method == "basic":
         interval = replace(interval, lower=2 * point - interval.upper, upper=2 * point - interval.lower)
         end_errors = end_errors[::-1]
@@ -167,7 +183,6 @@ def interval_of_replicates(
     reasons = []
     if n_clusters < FEW_UNITS:
         reasons.append(too_few(n_clusters, "cluster"))
-    bias, spread = float(defined.mean()) - point, float(defined.std(ddof=1))
     if abs(bias) > MOST_BIAS * spread + 1e-9 * abs(point):
         reasons.append(f"its replicates lie {bias:+.2g} from the value, whose standard error is {spread:.2g}")
     if reasons:
