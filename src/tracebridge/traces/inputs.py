@@ -102,7 +102,7 @@ class Inputs:
             depth = max(1, len(file.parts) - n_parts)
             if any(part.startswith(".") for part in file.parts[-depth:]):
                 continue
-            if is_pattern(url) or _is_data(file.path):
+            if is_pattern(url) or _is_data(PurePath(file.path)):
                 self._add(file, depth)
             else:
                 unread.append(label_of(file, depth))
@@ -145,7 +145,7 @@ class Inputs:
 
 def label_of(path: str | Source, depth: int | None = None) -> str:
     """The last parts of a path, or all of it, as text that prints: other bytes and control characters escaped."""
-    parts = path.parts if isinstance(path, RemoteFile) else Path(path).parts
+    parts = Path(path).parts if isinstance(path, str) else path.parts
     whole = posixpath.join(*(parts if depth is None else parts[len(parts) - depth :])) if parts else "."
     if whole.isprintable():
         return whole
@@ -210,8 +210,7 @@ def _matches(pattern: str) -> Iterator[str]:
                 yield from (str(Path(inside, entry.name)) for entry in entries if not entry.name.startswith("."))
 
 
-def _is_data(path: str | Path) -> bool:
-    suffixes = PurePath(path).suffixes[-2:]
-    if suffixes and suffixes[-1] in _COMPRESSION_SUFFIXES:
-        suffixes.pop()
-    return bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES
+def _is_data(path: PurePath) -> bool:
+    if path.suffix in _COMPRESSION_SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix in _DATA_SUFFIXES

@@ -26,10 +26,6 @@ class _Message(msgspec.Struct):
     name: str | None = None
     role: str | None = None
 
-    @property
-    def text(self) -> str:
-        return "\n".join(self.content) if isinstance(self.content, list) else self.content or ""
-
 
 class _Other(msgspec.Struct):
     correct: Any = None
@@ -127,5 +123,7 @@ def _trace(run: _Run, record: Record, stem: str) -> Trace:
 def _step(message: _Message) -> Step:
     if not message.name:
         raise RecordError("a message without the name of its speaker", field="trajectory.name")
-    code = _EXIT_CODE.search(message.text)
-    return Step(name=message.name, kind="message", text=message.text, error=code is not None and int(code[1]) != 0)
+    content = message.content
+    text = "\n".join(content) if isinstance(content, list) else content or ""
+    code = _EXIT_CODE.search(text) if "exitcode" in text else None
+    return Step(name=message.name, kind="message", text=text, error=code is not None and int(code[1]) != 0)

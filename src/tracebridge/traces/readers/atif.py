@@ -65,8 +65,10 @@ class _Step(msgspec.Struct):
 
     @property
     def tokens(self) -> int | None:
-        counts = [self.metrics.prompt_tokens, self.metrics.completion_tokens] if self.metrics else []
-        return sum(count or 0 for count in counts) if any(count is not None for count in counts) else None
+        metrics = self.metrics
+        if metrics is None or (metrics.prompt_tokens is None and metrics.completion_tokens is None):
+            return None
+        return (metrics.prompt_tokens or 0) + (metrics.completion_tokens or 0)
 
 
 class _Agent(msgspec.Struct):
@@ -228,9 +230,13 @@ def _steps(trajectory: _Trajectory) -> Iterator[Step]:
     for step in trajectory.steps:
         if step.source != "agent" or step.is_copied_context:
             continue
-        calls = [(call.function_name, "tool") for call in step.tool_calls or []] or [(RESPOND, "message")]
-        for index, (name, kind) in enumerate(calls):
-            if not name:
+        text: str | None = step.text
+        tokens = step.tokens
+        if not step.tool_calls:
+            yield Step(name=RESPOND, kind="message", text=text, tokens=tokens)
+            continue
+        for call in step.tool_calls:
+            if not call.function_name:
                 raise RecordError("a tool call without a name", field="steps.tool_calls")
-            first = index == 0
-            yield Step(name=name, kind=kind, text=step.text if first else None, tokens=step.tokens if first else None)
+            yield Step(name=call.function_name, kind="tool", text=text, tokens=tokens)
+            text = tokens = None

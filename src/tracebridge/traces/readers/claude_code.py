@@ -18,7 +18,7 @@ from tracebridge.traces.readers.verdict import ending, marks
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -27,7 +27,7 @@ _CLEAR = "<command-name>/clear</command-name>"
 _SYNTHETIC_MODEL = "<synthetic>"
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, gc=False):
     type: str | None = None
     text: str | None = None
     id: str | None = None
@@ -36,7 +36,7 @@ class _Block(msgspec.Struct):
     is_error: bool | None = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     id: str | None = None
     model: str | None = None
     content: str | list[_Block | str] | None = None
@@ -47,8 +47,14 @@ class _Message(msgspec.Struct):
             return [_Block(type="text", text=block) if isinstance(block, str) else block for block in self.content]
         return [] if self.content is None else [_Block(type="text", text=self.content)]
 
+    @property
+    def results(self) -> list[_Block]:
+        """The results of calls."""
+        parts = self.content if isinstance(self.content, list) else ()
+        return [part for part in parts if not isinstance(part, str) and part.type == "tool_result"]
 
-class _Line(msgspec.Struct):
+
+class _Line(msgspec.Struct, gc=False):
     type: str | None = None
     uuid: str | None = None
     parentUuid: str | None = None  # noqa: N815 - the names of the format
@@ -65,9 +71,6 @@ class _Line(msgspec.Struct):
         if isinstance(content, str) and content.lstrip().startswith(_CLEAR):
             return None
         return self.parentUuid or self.logicalParentUuid
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
 
 
 class ClaudeCodeReader:
@@ -130,8 +133,7 @@ def _lines(file: InputFile, log: ProblemLog) -> dict[str, _Line]:
     n_twice = 0
     for record in json_records(file, log):
         try:
-            decode_strictly(bytes(record.data))
-            line = _decode_line(record.data)
+            line = msgspec.convert(decode_strictly(bytes(record.data)), _Line)
         except (JsonTextError, msgspec.MsgspecError, RecursionError) as error:
             log.refuse(Problem(location=Location(path=file.label, record=str(record.number)), message=str(error)))
             continue
@@ -149,14 +151,18 @@ def _conversations(lines: dict[str, _Line]) -> Iterator[tuple[list[_Line], int]]
 
     A call's result may come in beside the path; results are looked for everywhere, and such lines are not counted.
     """
+    parents = {name: line.parent for name, line in lines.items()}
     root_of: dict[str, str] = {}
-    for name in lines:
+    for name, above in parents.items():
+        if above is not None and above in root_of:
+            root_of[name] = root_of[above]
+            continue
         path: set[str] = set()
         at = name
         while at not in root_of and at not in path:  # a circle has no root: the line where it closes will do
             path.add(at)
-            parent = lines[at].parent
-            if parent is None or parent not in lines:
+            parent = parents[at]
+            if parent is None or parent not in parents:
                 break
             at = parent
         root = root_of.get(at, at)
@@ -165,25 +171,24 @@ def _conversations(lines: dict[str, _Line]) -> Iterator[tuple[list[_Line], int]]
     for name in lines:
         members[root_of[name]].append(name)
     for names in members.values():
-        branch = _path_to(names[-1], lines)
+        branch = _path_to(names[-1], parents)
         on_branch = set(branch)
         others = [lines[name] for name in names if name not in on_branch]
         n_others = sum(line.type in ("user", "assistant") and not _is_result(line) for line in others)
         yield [lines[name] for name in branch], n_others
 
 
-def _path_to(leaf: str, lines: dict[str, _Line]) -> list[str]:
-    path, seen = [], set()
+def _path_to(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
+    path: dict[str, None] = {}
     at: str | None = leaf
-    while at is not None and at in lines and at not in seen:
-        path.append(at)
-        seen.add(at)
-        at = lines[at].parent
-    return path[::-1]
+    while at is not None and at in parents and at not in path:
+        path[at] = None
+        at = parents[at]
+    return list(reversed(path))
 
 
 def _is_result(line: _Line) -> bool:
-    return line.message is not None and any(block.type == "tool_result" for block in line.message.blocks)
+    return line.message is not None and bool(line.message.results)
 
 
 def _failed_calls(lines: Iterable[_Line]) -> set[tuple[str, int]]:
@@ -191,8 +196,8 @@ def _failed_calls(lines: Iterable[_Line]) -> set[tuple[str, int]]:
     seen: dict[str, int] = defaultdict(int)
     failed = set()
     for line in lines:
-        for block in line.message.blocks if line.message else []:
-            if block.type == "tool_result" and block.tool_use_id is not None:
+        for block in line.message.results if line.message else ():
+            if block.tool_use_id is not None:
                 if block.is_error:
                     failed.add((block.tool_use_id, seen[block.tool_use_id]))
                 seen[block.tool_use_id] += 1
@@ -230,11 +235,12 @@ def _trace(lines: list[_Line], failed: set[tuple[str, int]], file: InputFile, nu
 def _steps(messages: Iterable[list[_Block]], failed: set[tuple[str, int]]) -> Iterator[Step]:
     seen: dict[str, int] = defaultdict(int)
     for blocks in messages:
-        text = "".join(block.text or "" for block in blocks if block.type == "text") or None
+        text = "".join([block.text or "" for block in blocks if block.type == "text"]) or None
         calls = [block for block in blocks if block.type == "tool_use" and block.name]
         if not calls:
             yield Step(name=RESPOND, kind="message", text=text)
-        for index, call in enumerate(calls):
+        for call in calls:
             key = (call.id or "", seen[call.id or ""])
             seen[call.id or ""] += 1
-            yield Step(name=call.name or "", kind="tool", text=text if index == 0 else None, error=key in failed)
+            yield Step(name=call.name or "", kind="tool", text=text, error=key in failed)
+            text = None

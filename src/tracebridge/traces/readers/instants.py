@@ -61,7 +61,7 @@ def instant_of_nanoseconds(value: int) -> str | None:
 
 def first_instant(values: Iterable[object]) -> str | None:
     """The instant of the first text that names one."""
-    return next((found for value in values if (found := instant(value)) is not None), None)
+    return next((found for value in values if value is not None and (found := instant(value)) is not None), None)
 
 
 def started(at: str | None) -> dict[str, str]:

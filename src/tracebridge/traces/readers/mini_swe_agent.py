@@ -134,7 +134,7 @@ def _trace(run: _Run, file: InputFile) -> Trace:
     return Trace(
         trace_id=name,
         outcome=outcome,
-        steps=tuple(_steps(run.messages)),
+        steps=_steps(run.messages),
         termination=termination,
         task_id=run.instance_id or name.rpartition("/")[2],
         model=info.config.model.model_name if info.config and info.config.model else None,
@@ -148,19 +148,24 @@ def _began(messages: list[_Message]) -> str | None:
     return next((at for stamp in stamps if (at := instant_of_seconds(stamp)) is not None), None)
 
 
-def _steps(messages: list[_Message]) -> Iterator[Step]:
-    waiting: list[Step] = []
+def _steps(messages: list[_Message]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    waiting = end = 0  # the commands that wait for their answers are steps[waiting:end]
     for message in messages:
-        if message.role == "assistant":
-            yield from waiting
-            commands = _commands(message)
-            waiting = [Step(name=name, kind="tool", text=text) for text in commands if (name := command_name(text))]
-            if not waiting:
-                yield Step(name=RESPOND, kind="message", text=message.text)
-        elif message.role in ("user", "tool") and waiting and (code := _return_code(message)) is not None:
-            step, *waiting = waiting
-            yield msgspec.structs.replace(step, error=code != 0)
-    yield from waiting
+        role = message.role
+        if role == "assistant":
+            waiting = len(steps)
+            for text in _commands(message):
+                if name := command_name(text):
+                    steps.append(Step(name=name, kind="tool", text=text))
+            end = len(steps)
+            if waiting == end:
+                steps.append(Step(name=RESPOND, kind="message", text=message.text))
+        elif role in ("user", "tool") and waiting < end and (code := _return_code(message)) is not None:
+            if code != 0:
+                steps[waiting] = msgspec.structs.replace(steps[waiting], error=True)
+            waiting += 1
+    return tuple(steps)
 
 
 def _commands(message: _Message) -> list[str]:
@@ -178,5 +183,6 @@ def _commands(message: _Message) -> list[str]:
 def _return_code(message: _Message) -> int | None:
     if message.extra is not None and message.extra.returncode is not None:
         return message.extra.returncode
-    found = _RETURN_CODE.search(message.text)
+    text = message.text
+    found = _RETURN_CODE.search(text) if "<returncode>" in text else None
     return int(found[1]) if found else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -38,7 +38,7 @@ class RecordError(ValueError):
         self.hint = hint
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, gc=False):
     """One run as it stands in the file: its text, and its place (``file[index]`` or ``file:line``)."""
 
     data: msgspec.Raw | bytes
@@ -58,7 +58,7 @@ def json_records(file: InputFile, log: ProblemLog) -> Iterator[Record]:
     if re.match(rb"\s*\[", file.head):
         yield from array_records(file)
         return
-    lines = ((number, line) for number, line in enumerate(file.lines(MAX_LINE_BYTES), 1) if line.strip())
+    lines = ((number, line) for number, line in enumerate(file.lines(MAX_LINE_BYTES), 1) if not line.isspace())
     first = next(lines, (1, b""))
     if not _is_value(first[1]):  # it goes on, or is damaged
         yield from _records_of(file.document(read=first[1]), first[0], file.label)
@@ -67,13 +67,14 @@ def json_records(file: InputFile, log: ProblemLog) -> Iterator[Record]:
     if second is None:
         yield Record(first[1], file.label, 0)
         return
+    label = file.label
     for number, line in chain([first, second], lines):
         if len(line) > MAX_LINE_BYTES:
             file.skip_line()
             message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
             log.refuse(Problem(location=Location(path=file.label, record=str(number)), message=message))
         else:
-            yield Record(line.rstrip(b"\r\n"), f"{file.label}:{number}", number)
+            yield Record(line, f"{label}:{number}", number)
 
 
 def _is_value(text: bytes) -> bool:
@@ -90,7 +91,7 @@ def _records_of(data: bytes, first_number: int, label: str) -> Iterator[Record]:
         yield Record(data, label, 0)
         return
     for number, line in enumerate(data.split(b"\n"), first_number):
-        if line.strip():
+        if line and not line.isspace():
             yield Record(line, f"{label}:{number}", number)
 
 
