@@ -1,4 +1,4 @@
-"""Logs that inspect_ai itself has written, read by it and by us; skipped where it is not installed."""
+"""Logs that inspect_ai has written, read by it, by us, and by us through it; skipped where it is not installed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from tracebridge.errors import TraceError
 from tracebridge.traces import Outcome, read_traces
 
 with warnings.catch_warnings():
@@ -99,3 +101,15 @@ def compare(path: Path) -> None:
     }
     assert ours == theirs
     assert len(ours) == len(log.samples or ())
+    by_package, by_us = (
+        {trace.trace_id: msgspec.structs.replace(trace, source=None) for trace in read_traces(path, format=name)}
+        for name in ("inspect-ai", "inspect")
+    )
+    assert by_package == by_us
+
+
+@pytest.mark.parametrize("damage", [b"PK\x03\x04 no archive", b'{"version": 2, "status": "success", "eval": 7}'])
+def test_what_the_package_cannot_read_is_one_problem(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "log.eval").write_bytes(damage)
+    with pytest.raises(TraceError, match="inspect_ai cannot read it: "):
+        list(read_traces(tmp_path / "log.eval", format="inspect-ai"))

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
+import sys
 import tracemalloc
 import zipfile
 import zlib
@@ -150,13 +152,23 @@ def test_not_a_number_in_a_text_stays(tmp_path: Path) -> None:
 
 
 def test_logs_as_a_whole(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="version 4 of the log format is not known"):
+    with pytest.raises(TraceError, match=r"version 4 of the log format is not known.*--format inspect-ai"):
         read(tmp_path, log(sample(), version=4))
     with pytest.raises(TraceError, match="marked as invalid"):
         read(tmp_path, log(sample(), invalidated=True))
     with pytest.raises(NothingToCheckError):
         read(tmp_path, log())
     assert "status 'cancelled'" in str(read(tmp_path, log(sample(), status="cancelled")).notes[0])
+
+
+def test_the_package_of_inspect_is_asked_for_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log(sample())))
+    with pytest.raises(
+        TraceError, match=re.escape("takes the package inspect_ai (pip install 'tracebridge[inspect]')")
+    ):
+        list(read_traces(path, format="inspect-ai"))
 
 
 @pytest.mark.parametrize("method", [8, 93])

@@ -97,7 +97,8 @@ def test_every_sample_is_of_one_format(tmp_path: Path, name: str, text: str) -> 
 
 
 def test_there_is_a_sample_of_every_format() -> None:
-    assert list(SAMPLES) == list(FORMATS)
+    asked_for_by_name = {"inspect-ai"}
+    assert list(SAMPLES) == [name for name in FORMATS if name not in asked_for_by_name]
 
 
 @pytest.mark.parametrize("name", FORMATS)

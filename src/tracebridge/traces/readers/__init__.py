@@ -18,6 +18,7 @@ from tracebridge.traces.readers.evaluation_report import EvaluationReportReader
 from tracebridge.traces.readers.flat import OUTCOME_WORDS, FlatReader
 from tracebridge.traces.readers.harbor_trial import HarborTrialReader
 from tracebridge.traces.readers.inspect_log import InspectReader
+from tracebridge.traces.readers.inspect_package import InspectPackageReader
 from tracebridge.traces.readers.messages import MessagesReader
 from tracebridge.traces.readers.mini_swe_agent import MiniSweAgentReader
 from tracebridge.traces.readers.openhands import OpenHandsReader
@@ -45,6 +46,7 @@ _BUILT_IN: tuple[Reader, ...] = (
     AtifReader(),
     HarborTrialReader(),
     InspectReader(),
+    InspectPackageReader(),
     OtlpReader(),
     OpenHandsReader(),
     ClaudeCodeReader(),

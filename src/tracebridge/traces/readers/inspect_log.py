@@ -25,7 +25,7 @@ from tracebridge.traces.readers.verdict import agreed_verdict, ending, marks, ve
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -117,7 +117,9 @@ class _Stats(msgspec.Struct):
     started_at: Any = None
 
 
-class _Log(msgspec.Struct):
+class InspectHeader(msgspec.Struct):
+    """A log without its samples, unless they stand in the same JSON document."""
+
     eval: _Eval
     version: int = 1
     status: str = "started"
@@ -131,7 +133,7 @@ class _Log(msgspec.Struct):
         return (self.stats.started_at if self.stats else None, self.eval.created)
 
 
-_decode_log = msgspec.json.Decoder(_Log).decode
+_decode_log = msgspec.json.Decoder(InspectHeader).decode
 
 
 class InspectReader:
@@ -158,8 +160,8 @@ class InspectReader:
     at a time, up to 1 GiB each; a sample may be stored whole or in chunks.
 
     inspect_ai is not needed: the logs of all its versions that were tried, from 0.3.30 to 0.3.285, and
-    the real ones at hand give the same steps here as its own reader gives. Tests compare the two where it is
-    installed.
+    the real ones at hand give the same steps here as its own reader gives. What it reads beyond these, the format
+    ``inspect-ai`` reads by it.
     """
 
     name = "inspect"
@@ -178,31 +180,46 @@ class InspectReader:
             from tracebridge.traces.readers.inspect_archive import InspectArchive  # zipfile is slow to import
 
             archive = InspectArchive(file, log)
-            header = decode_document(_decode_log, archive.header, archive.header_label)
+            header = decode_header(archive.header, archive.header_label)
             records = archive.samples()
         else:
-            header = decode_document(_decode_log, without_nan(file.document()), file.label)
+            header = decode_header(without_nan(file.document()), file.label)
             records = iter(number_records(header.samples or [], file.label))
-        _check(header, file, log)
-
-        def convert(record: Record, document: Any) -> Trace:
-            return _trace(msgspec.convert(document, _Sample), record, header, file)
-
-        yield from convert_records(records, convert, file, log)
+        if not 1 <= header.version <= MAX_VERSION:
+            message = f"version {shown(header.version)} of the log format is not known; 1 to {MAX_VERSION} are"
+            raise file.damaged(message, hint="inspect_ai itself may read it: --format inspect-ai")
+        yield from sample_traces(header, records, file, log)
 
 
-def _check(header: _Log, file: InputFile, log: ProblemLog) -> None:
-    if not 1 <= header.version <= MAX_VERSION:
-        message = f"version {shown(header.version)} of the log format is not known; 1 to {MAX_VERSION} are"
-        raise file.damaged(message, hint="a newer tracebridge may know it; if not, write the runs as native JSON Lines")
+def decode_header(data: bytes, label: str) -> InspectHeader:
+    """What an Inspect log says of its evaluation. Raises TraceError for anything else."""
+    return decode_document(_decode_log, data, label)
+
+
+def sample_traces(
+    header: InspectHeader, records: Iterable[Record], file: InputFile, log: ProblemLog
+) -> Iterator[Trace]:
+    """The runs of an evaluation.
+
+    Args:
+        header: of the log. records: its samples. log: takes those that cannot be used.
+
+    Raises:
+        TraceError: the log was marked as invalid.
+    """
     if header.invalidated:
         raise file.damaged("the log was marked as invalid, so its outcomes are none")
     if header.status != "success":
         message = f"the evaluation did not end well (status {shown(header.status)}): only some of its samples are here"
         log.note(Problem(location=Location(path=file.label, field="status"), message=message))
 
+    def convert(record: Record, document: Any) -> Trace:
+        return _trace(msgspec.convert(document, _Sample), record, header, file)
 
-def _trace(sample: _Sample, record: Record, header: _Log, file: InputFile) -> Trace:
+    yield from convert_records(records, convert, file, log)
+
+
+def _trace(sample: _Sample, record: Record, header: InspectHeader, file: InputFile) -> Trace:
     outcome, termination, attributes = _ending(sample)
     task = header.eval
     return Trace(
