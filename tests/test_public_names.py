@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -31,6 +32,16 @@ def test_every_public_name_has_its_type(name):
     else:
         assert isinstance(value, type | str) or value.__module__.startswith("tracebridge")  # a class, or a type alias
     assert (Path(tracebridge.__file__).parent / "py.typed").is_file()
+
+
+def test_the_functions_that_the_manual_lists_for_python_are_there():
+    page = (Path(__file__).parent.parent / "docs" / "confidence.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| (`\w+`[^|]*) \| (`\.\w[^|]*) \|$", page, re.MULTILINE)
+    assert rows
+    for functions, modules in rows:
+        places = [import_module(f"tracebridge.confidence{place}") for place in re.findall(r"`([.\w]+)`", modules)]
+        for name in re.findall(r"`(\w+)`", functions):
+            assert any(getattr(place, name, None) is not None for place in places), name
 
 
 def test_the_lists_of_names_agree():
