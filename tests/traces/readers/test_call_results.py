@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
-from tracebridge.traces.readers.conversation import Function, Message, ToolCall, agent_steps
+from tracebridge.traces.readers.call_results import IdentifiedCall, IdentifiedMessage, in_call_order
+from tracebridge.traces.readers.conversation import Function, agent_steps
 
 
 def failed(ids: list[str | None], results: list[tuple[str | None, bool]]) -> list[bool]:
     """Which of the calls failed, given the results in the order of the file."""
-    calls = [ToolCall(function=Function(name=f"f{number}")) for number in range(len(ids))]
+    calls = [IdentifiedCall(function=Function(name=f"f{number}"), id=name) for number, name in enumerate(ids)]
     messages = [
-        IdentifiedMessage(Message(role="user")),
-        IdentifiedMessage(Message(role="assistant", tool_calls=calls), tuple(ids)),
-        *(IdentifiedMessage(Message(role="tool", error=error), answers=name) for name, error in results),
+        IdentifiedMessage(role="user"),
+        IdentifiedMessage(role="assistant", tool_calls=calls),
+        *(IdentifiedMessage(role="tool", error=error, tool_call_id=name) for name, error in results),
     ]
     return [step.error for step in agent_steps(in_call_order(messages), is_error=lambda message: bool(message.error))]
 
@@ -38,13 +38,12 @@ def test_results_go_to_their_calls(
 
 
 def test_several_rounds() -> None:
-    calls = [ToolCall(name="f"), ToolCall(name="g")]
     rounds = [
-        IdentifiedMessage(Message(role="assistant", tool_calls=calls), ("a", "b")),
-        IdentifiedMessage(Message(role="tool", error=True), answers="b"),
-        IdentifiedMessage(Message(role="assistant", tool_calls=calls), ("c", "d")),
-        IdentifiedMessage(Message(role="tool", error=True), answers="d"),
-        IdentifiedMessage(Message(role="tool"), answers="c"),
+        IdentifiedMessage(role="assistant", tool_calls=[IdentifiedCall(name="f", id="a"), IdentifiedCall("g", id="b")]),
+        IdentifiedMessage(role="tool", error=True, tool_call_id="b"),
+        IdentifiedMessage(role="assistant", tool_calls=[IdentifiedCall(name="f", id="c"), IdentifiedCall("g", id="d")]),
+        IdentifiedMessage(role="tool", error=True, tool_call_id="d"),
+        IdentifiedMessage(role="tool", tool_call_id="c"),
     ]
     steps = agent_steps(in_call_order(rounds), is_error=lambda message: bool(message.error))
     assert [step.error for step in steps] == [False, True, False, True]

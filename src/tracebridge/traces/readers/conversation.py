@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -72,7 +72,10 @@ class Message(msgspec.Struct):
         return text is not None and text.startswith(prefix)
 
 
-def agent_steps(messages: Iterable[Message], *, is_error: Callable[[Message], bool]) -> tuple[Step, ...]:
+M = TypeVar("M", bound=Message)
+
+
+def agent_steps(messages: Iterable[M], *, is_error: Callable[[M], bool]) -> tuple[Step, ...]:
     """The agent's steps: one per tool call of an assistant message, and one per assistant message without a call.
 
     A tool message is the result of the first call that still waits for one: results are paired by position, because

@@ -10,8 +10,8 @@ import msgspec
 from tracebridge.errors import Location, Problem
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.problems import shown
-from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
-from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
+from tracebridge.traces.readers.call_results import IdentifiedCall, IdentifiedMessage, in_call_order
+from tracebridge.traces.readers.conversation import agent_steps
 from tracebridge.traces.readers.inspect_json import without_nan
 from tracebridge.traces.readers.instants import first_instant, started
 from tracebridge.traces.readers.records import (
@@ -38,9 +38,8 @@ _MEMBERS = (b"header.json", b"_journal/", b"samples/", b"summaries.json")
 _ATTACHMENT = "attachment://"
 
 
-class _Call(ToolCall):
+class _Call(IdentifiedCall):
     function: str | None = None  # type: ignore[assignment]  # here a name
-    id: str | None = None
 
     @property
     def tool(self) -> str:
@@ -54,21 +53,18 @@ class _ToolError(msgspec.Struct):
     type: str | None = None
 
 
-class _Message(Message):
+class _Message(IdentifiedMessage):
     tool_calls: list[_Call] | None = None  # type: ignore[assignment]  # a list that nobody adds to
-    tool_call_id: str | None = None
-    error: _ToolError | str | bool | None = None  # type: ignore[assignment]  # true or false once it is identified
+    error: _ToolError | str | bool | None = None  # type: ignore[assignment]  # here also what went wrong
     tool_error: Any = None
 
-    def identified(self, attachments: Mapping[str, str]) -> IdentifiedMessage:
-        """The message in the form that the agent's steps are taken from."""
+    def look_up(self, attachments: Mapping[str, str]) -> None:
+        """Put the texts in that the content refers to."""
         if isinstance(self.content, str):
             self.content = _looked_up(self.content, attachments)
         elif self.content is not None:
             texts = (part if isinstance(part, str) else part.text or "" for part in self.content)
             self.content = [_looked_up(text, attachments) for text in texts]
-        self.error = self.error is not None or self.tool_error is not None
-        return IdentifiedMessage(self, tuple(call.id for call in self.tool_calls or ()), self.tool_call_id)
 
 
 def _looked_up(text: str, attachments: Mapping[str, str]) -> str:
@@ -222,13 +218,13 @@ def sample_traces(
 def _trace(sample: _Sample, record: Record, header: InspectHeader, file: InputFile) -> Trace:
     outcome, termination, attributes = _ending(sample)
     task = header.eval
+    if texts := sample.texts:
+        for message in sample.messages:
+            message.look_up(texts)
     return Trace(
         trace_id=f"{file.stem}/{sample.id}/{sample.epoch}",
         outcome=outcome,
-        steps=agent_steps(
-            in_call_order(message.identified(sample.texts) for message in sample.messages),
-            is_error=lambda message: bool(message.error),
-        ),
+        steps=agent_steps(in_call_order(sample.messages), is_error=_reports_error),
         termination=termination,
         task_id=f"{task.task}/{sample.id}",
         trial=str(sample.epoch),
@@ -236,6 +232,10 @@ def _trace(sample: _Sample, record: Record, header: InspectHeader, file: InputFi
         source=record.source,
         attributes=attributes | started(first_instant((sample.started_at, *header.starts))),
     )
+
+
+def _reports_error(message: _Message) -> bool:
+    return message.error is not None or message.tool_error is not None
 
 
 def _ending(sample: _Sample) -> tuple[Outcome, str | None, dict[str, Any]]:

@@ -26,12 +26,12 @@ _ISO = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?)"
     r"(?:Z|(?P<sign>[+-])(?P<hours>[0-9]{2})(?::?(?P<minutes>[0-5][0-9]))?)?"
 )
-_LONGEST = 64
+_SHORTEST, _LONGEST = len("2026-01-02T03:04"), 64
 
 
 def instant(value: object) -> str | None:
     """The instant that an ISO 8601 text names: date, ``T`` or a space, time of day, and the offset if there is one."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    if not isinstance(value, str) or not _SHORTEST <= len(value) <= _LONGEST:
         return None
     found = _ISO.fullmatch(value.strip().upper())
     if found is None:

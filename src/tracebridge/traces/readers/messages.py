@@ -10,13 +10,13 @@ import msgspec
 from tracebridge.traces.jsonl import JsonlReader
 from tracebridge.traces.model import Outcome, Trace
 from tracebridge.traces.readers.call_results import IdentifiedMessage, in_call_order
-from tracebridge.traces.readers.conversation import Message, ToolCall, agent_steps
+from tracebridge.traces.readers.conversation import agent_steps
 from tracebridge.traces.readers.records import Record, convert_records, json_records
 from tracebridge.traces.readers.verdict import agreed_verdict, ending, verdict_of
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -29,21 +29,8 @@ _TOOL_ERROR_PREFIX = "Error:"
 _OTHER_FORMATS = frozenset({"reward_info", "termination_reason", "ticks", "trajectory_format", "eval", "sessionId"})
 
 
-class _Call(ToolCall):
-    id: str | None = None
-
-
-class _Message(Message):
-    tool_calls: list[_Call] | None = None  # type: ignore[assignment]  # a list that nobody adds to
-    tool_call_id: str | None = None
-
-    def identified(self) -> IdentifiedMessage:
-        """The message with the ids of its calls, or of the call that it answers."""
-        return IdentifiedMessage(self, tuple(call.id for call in self.tool_calls or ()), self.tool_call_id)
-
-
 class _Run(msgspec.Struct):
-    messages: list[_Message]
+    messages: list[IdentifiedMessage]
     id: int | str | None = None
     run_id: int | str | None = None
     trace_id: int | str | None = None
@@ -100,7 +87,7 @@ class MessagesReader:
         first = list(islice(records, 2))
 
         def convert(record: Record, document: Any) -> Trace:
-            run = _Run(messages=msgspec.convert(document, list[_Message])) if bare else msgspec.convert(document, _Run)
+            run = _Run(msgspec.convert(document, list[IdentifiedMessage])) if bare else msgspec.convert(document, _Run)
             return _trace(run, record, file.stem, is_only=len(first) == 1)
 
         yield from convert_records(chain(first, records), convert, file, log)
@@ -131,7 +118,7 @@ def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
     return Trace(
         trace_id="/".join([stem, *parts]) if given is None else str(given),
         outcome=outcome,
-        steps=agent_steps(_in_call_order(run.messages), is_error=_reports_error),
+        steps=agent_steps(in_call_order(run.messages), is_error=_reports_error),
         termination=termination,
         task_id=task,
         trial=trial,
@@ -139,12 +126,6 @@ def _trace(run: _Run, record: Record, stem: str, *, is_only: bool) -> Trace:
         source=record.source,
         attributes={"reward": float(run.reward)} if has_reward else {},
     )
-
-
-def _in_call_order(messages: list[_Message]) -> Iterable[Message]:
-    if max([len(message.tool_calls) for message in messages if message.tool_calls], default=0) < 2:
-        return messages  # a call and its result cannot be out of order
-    return in_call_order(message.identified() for message in messages)
 
 
 def _ending(run: _Run) -> tuple[Outcome, str | None]:
@@ -158,5 +139,5 @@ def _ending(run: _Run) -> tuple[Outcome, str | None]:
     return ending(verdict, reason, is_cut=False)
 
 
-def _reports_error(message: Message) -> bool:
+def _reports_error(message: IdentifiedMessage) -> bool:
     return bool(message.error) or message.starts_with(_TOOL_ERROR_PREFIX)

@@ -52,6 +52,9 @@ class _Event(msgspec.Struct):
     success: bool | None = None
 
 
+_HISTORY = list[_Event | tuple[_Event, _Event]]
+
+
 class _Report(msgspec.Struct):
     resolved: Any = None
 
@@ -186,22 +189,24 @@ def _told_by(history: Any) -> tuple[tuple[Step, ...], str | None]:
     if are_sdk_events(history):
         sdk_events = msgspec.convert(history, list[SdkEvent])
         return sdk_steps(sdk_events), first_instant(event.timestamp for event in sdk_events)
-    events = list(_flat(msgspec.convert(history, list[_Event | tuple[_Event, _Event]])))
-    return tuple(_steps(events)), first_instant(event.timestamp for event in events)
+    events = _flat(msgspec.convert(history, _HISTORY))
+    return _steps(events), first_instant(event.timestamp for event in events)
 
 
-def _flat(history: list[_Event | tuple[_Event, _Event]]) -> Iterator[_Event]:
+def _flat(history: list[_Event | tuple[_Event, _Event]]) -> list[_Event]:
     """Older files pair each action with its observation, which is then caused by it."""
+    events = []
     for number, entry in enumerate(history):
         if isinstance(entry, _Event):
-            yield entry
+            events.append(entry)
         else:
             name = f"pair {number}"
-            yield msgspec.structs.replace(entry[0], id=name)
-            yield msgspec.structs.replace(entry[1], cause=name)
+            events.append(msgspec.structs.replace(entry[0], id=name))
+            events.append(msgspec.structs.replace(entry[1], cause=name))
+    return events
 
 
-def _steps(events: list[_Event]) -> Iterator[Step]:
+def _steps(events: list[_Event]) -> tuple[Step, ...]:
     steps: dict[object, Step] = {}
     last: object = None
     for number, event in enumerate(events):
@@ -212,7 +217,7 @@ def _steps(events: list[_Event]) -> Iterator[Step]:
             cause = last if event.cause is None else event.cause
             if cause in steps:
                 steps[cause] = msgspec.structs.replace(steps[cause], error=True)
-    yield from steps.values()
+    return tuple(steps.values())
 
 
 def _step(event: _Event) -> Step:
@@ -237,4 +242,8 @@ def _is_error(event: _Event) -> bool:
     if extras is None:
         return False
     inner = extras.metadata.get("exit_code") if isinstance(extras.metadata, dict) else None
-    return any(isinstance(code, int) and code > 0 for code in (extras.exit_code, inner))
+    return _is_failure(extras.exit_code) or _is_failure(inner)
+
+
+def _is_failure(exit_code: object) -> bool:
+    return isinstance(exit_code, int) and exit_code > 0
