@@ -21,6 +21,7 @@ from tracebridge.traces.near_misses import remedy
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.readers import check_mapping, known_readers, plug_ins
 from tracebridge.traces.readers.endings import EndingRules, read_ending_rules
+from tracebridge.traces.readers.flat import FlatReader
 from tracebridge.traces.readers.outcome_files import OutcomeStore, read_outcomes
 from tracebridge.traces.sniff import LFS_POINTER, shape
 from tracebridge.traces.trace_ids import TraceIds
@@ -257,8 +258,8 @@ class TraceStream:
         )
 
     def _valid(self, reader: Reader, file: InputFile) -> Iterator[Trace]:
-        """The reader's traces, as far as they obey the trace schema; the native reader has checked its own."""
-        if isinstance(reader, JsonlReader):
+        """The reader's traces, as far as they obey the trace schema; native and flat readers have checked their own."""
+        if isinstance(reader, JsonlReader | FlatReader):
             yield from reader.read(file, self.log)
             return
         for trace in reader.read(file, self.log):

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tracebridge.errors import NothingToCheckError, TraceError
 from tracebridge.traces import Trace, open_traces, read_traces
-from tracebridge.traces.readers import delimited_table, flat, flat_rows, flat_run, step_values, table
-from tracebridge.traces.readers.flat_rows import rows_by_run
+from tracebridge.traces.readers import delimited_table, flat, flat_rows, step_values, table
+from tracebridge.traces.readers.flat_rows import whole_runs
 from tracebridge.traces.readers.json_table import JsonTable
+from tracebridge.traces.readers.plain_runs import PlainRuns
 from tracebridge.traces.readers.row_block import Row, RowBlock
 
 CELLS = st.tuples(
@@ -60,15 +61,30 @@ def test_reading_twice_finds_the_same(
 
 VALUES: dict[str, list[Any]] = {
     "run_id": ["a", "a", "b", " b", "c", ""],
-    "state": ["plan", "act", "act", "Success", "", "two\nlines", 'q"', "é", " x: y "],
+    "state": [
+        "plan",
+        "act",
+        "act",
+        "Success",
+        "failure",
+        "",
+        "two\nlines",
+        'q"',
+        "é",
+        " x: y ",
+        "x\x1by",
+        "long" * 300,
+    ],
     "step": ["0", "1", "2", "3", "4.0", "", "x"],
     "outcome": ["ok", "ok", "", "1.0", "fail", "timeout"],
+    "task": ["t", "t", "n/a", "u"],
     "kind": ["tool", "tool", ""],
     "error": ["", "true", "0.0", "maybe"],
     "tokens": ["", "3", "5.0", "-1", "1e2", ".0", "nan"],
     "duration": ["", "1.5", "-0.0", "inf", "NaN", "1E3", "5.", "9" * 25],
 }
 NUMBERS: dict[str, list[Any]] = {
+    "step": [0, 1, 2, 3, None, 1.0, 10**20, -1],
     "error": [False, True, 0, 1.0, None],
     "tokens": [3, 4, 5.0, -1, None, 10**30],
     "duration": [1.5, 0.25, 2, -0.0, 1e300, -1.5],
@@ -77,6 +93,9 @@ ODD_LINES = [
     '{"run_id": "a", "state": [1]}',
     '{"run_id": "b", "run_id": "a"}',
     '{"run_id": "a", "x": {"y": 1}}',
+    '{"run_id": "a", "state": "plan"}{"run_id": "a", "state": "act"}',
+    '{"trace_id": "a", "state": "plan", "x": "1:2"}',
+    '{"run_id": "a", "state":\n{}}',
     "",
     "[1]",
 ]
@@ -84,7 +103,7 @@ ODD_LINES = [
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120, deadline=None)
 @given(data=st.data(), is_json=st.booleans(), is_large=st.booleans(), block_bytes=st.sampled_from([1, 40, 200, 4000]))
-def test_blocks_of_rows_say_what_the_rows_by_themselves_say(
+def test_plain_blocks_and_runs_say_what_a_slower_look_at_each_row_says(
     tmp_path: Path, data: st.DataObject, is_json: bool, is_large: bool, block_bytes: int
 ) -> None:
     columns = ["run_id", "state", *data.draw(st.lists(st.sampled_from(list(VALUES)[2:]), unique=True))]
@@ -92,12 +111,21 @@ def test_blocks_of_rows_say_what_the_rows_by_themselves_say(
     # mostly the first of the values, so that whole blocks are plain
     cells = {name: st.sampled_from([*values[name][:2] * 12, *values[name]]) for name in columns}
     rows = data.draw(st.lists(st.fixed_dictionaries(cells), min_size=1, max_size=12))
+    if "step" in columns and data.draw(st.booleans()):
+        runs = [row["run_id"] for row in rows]
+        for place, row in enumerate(rows):
+            number = runs[:place].count(runs[place])
+            row["step"] = number if values is not VALUES else str(number)
     text = io.StringIO()
     if is_json:
         odd = st.sampled_from([None] * 15 + ODD_LINES)
-        text.writelines(f"{data.draw(odd) or json.dumps(row)}\n" for row in rows)
+        absent = st.sets(st.sampled_from(columns)) if data.draw(st.booleans()) else st.just(set())
+        for row in rows:
+            left_out = data.draw(absent)
+            kept = {name: value for name, value in row.items() if name not in left_out}
+            text.write(f"{data.draw(odd) or json.dumps(kept)}\n")
     else:
-        writer = csv.DictWriter(text, columns)
+        writer = csv.DictWriter(text, columns, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"])))
         writer.writeheader()
         writer.writerows(rows)
     path = tmp_path / ("t.jsonl" if is_json else "t.csv")
@@ -110,7 +138,7 @@ def test_blocks_of_rows_say_what_the_rows_by_themselves_say(
         patch.setattr(delimited_table, "_block", lambda *_: None)
         patch.setattr(JsonTable, "_block", lambda *_: None)
         patch.setattr(step_values, "_values", lambda _, texts: texts)
-        patch.setattr(flat_run, "_NUMERALS", ())
+        patch.setattr(PlainRuns, "trace", lambda *_: None)
         assert repr(by_block) == repr(found(path))  # repr tells -0.0 from 0.0
 
 
@@ -126,18 +154,19 @@ def test_runs_come_whole_and_in_the_order_of_their_first_rows(blocks: list[str])
     for size in map(len, blocks):
         parts.append(block(rows[:size]))
         rows = rows[size:]
-    grouped = dict(rows_by_run(parts, {run: runs.count(run) for run in runs}, "t"))
+    counts = {run: runs.count(run) for run in runs}
+    grouped = {run.run_id: run.rows() for run in whole_runs(parts, counts, "t")}
     assert list(grouped) == list(dict.fromkeys(runs))
     for run, of_run in grouped.items():
         expected = [line for line, name in enumerate(runs) if name == run]
         assert list(of_run.lines) == expected
-        assert list(of_run.columns()["state"]) == list(map(str, expected))
+        assert list(of_run.columns["state"]) == list(map(str, expected))
 
 
 def test_a_file_that_changes_between_the_readings(tmp_path: Path) -> None:
     for counts in ({"a": 2}, {"b": 1}):
         with pytest.raises(TraceError, match="t: the file has changed while it was read"):
-            list(rows_by_run([block([(1, "a")])], counts, "t"))
+            list(whole_runs([block([(1, "a")])], counts, "t"))
 
 
 def rows_of(n_runs: int, n_rows: int, *, interleaved: bool) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, deque
+from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,9 @@ from tracebridge.traces.readers.row_block import Row, RowBlock
 from tracebridge.traces.readers.table import Table, lines_of, listing, stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+_SPACES = " \t\x0b\x0c\x1c\x1d\x1e\x1f"  # of ASCII, without line ends
 _ONE_LINE_FIELDS = ("run_id", "step", "state", "outcome", "error", "confidence", "tokens", "duration")
 
 
@@ -24,7 +26,7 @@ class DelimitedTable(Table):
     """Rows below a header, with any usual delimiter."""
 
     def __iter__(self) -> Iterator[RowBlock]:
-        lines = _Lines(self._pieces())
+        lines = _Lines(self._pieces(lambda: lines.number))
         header_line = next((line for line in lines if not line.isspace()), "")
         if lines.bad_byte is not None:
             raise TraceError(self._not_utf8(lines.bad_byte))
@@ -175,19 +177,47 @@ class _Lines:
         return text
 
 
-def _block(piece: bytes, first: int, delimiter: str, width: int, places: dict[str, int]) -> RowBlock | None:
+def _block(piece: bytes, first: int, delimiter: str, width: int, places: Mapping[str, int]) -> RowBlock | None:
     """The rows of lines each of which is a row of the right width that names its run; else None."""
     try:
-        rows = list(csv.reader(io.StringIO(piece.decode(), newline="\n"), delimiter=delimiter, strict=True))
-    except (csv.Error, UnicodeDecodeError):
+        text = piece.decode()
+        columns = (_quoted if '"' in text else _unquoted)(text, delimiter, width, places.values())
+    except (csv.Error, ValueError):  # cells that cannot be told, rows of other widths, bytes that are no UTF-8
         return None
-    n_lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
-    if len(rows) != n_lines or set(map(len, rows)) != {width}:
-        return None
-    cells = {name: stripped(list(map(itemgetter(place), rows))) for name, place in places.items()}
+    cells = dict(zip(places, columns, strict=True))
     if "" in cells["run_id"]:
         return None
-    return RowBlock(range(first, first + n_lines), tuple(cells), tuple(cells.values()), {})
+    return RowBlock(range(first, first + len(cells["run_id"])), cells, {})
+
+
+def _quoted(text: str, delimiter: str, width: int, places: Collection[int]) -> list[list[str]]:
+    """The stripped cells of some columns, where each line is a row; cells may be quoted.
+
+    Raises:
+        csv.Error, ValueError: not each line is a row of so many cells.
+    """
+    rows = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, strict=True))
+    if len(rows) != text.count("\n") + (not text.endswith("\n")) or set(map(len, rows)) != {width}:
+        raise ValueError("not a row a line")
+    return [stripped(list(map(itemgetter(place), rows))) for place in places]
+
+
+def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) -> list[list[str]]:
+    """As `_quoted`, where no cell is quoted: cells are what stands between delimiters and line ends."""
+    end = "\r\n" if "\r" in text else "\n"
+    lines = text.removesuffix(end).split(end)
+    joined = delimiter.join(lines)
+    if "\n" in joined or "\r" in joined or set(map(str.count, lines, repeat(delimiter))) != {width - 1}:
+        raise ValueError("not a row a line")
+    depth = max(places) + 1
+    if 2 * depth <= width:
+        rows = [line.split(delimiter, depth) for line in lines]
+        columns = [list(map(itemgetter(place), rows)) for place in places]
+    else:
+        cells = joined.split(delimiter)
+        columns = [cells[place::width] for place in places]
+    is_tight = text.isascii() and not any(map(text.__contains__, _SPACES.replace(delimiter, "")))
+    return columns if is_tight else list(map(stripped, columns))
 
 
 def _is_utf8(text: str) -> bool:

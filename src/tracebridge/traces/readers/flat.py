@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.files import MAX_DOCUMENT_BYTES
+from tracebridge.traces.jsonl import encode_checked
 from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
 from tracebridge.traces.readers.columns import (
+    ATTRIBUTE_PREFIX,
     COLUMNS,
     NO_COLUMN,
     absent_columns,
@@ -17,16 +19,17 @@ from tracebridge.traces.readers.columns import (
     split_header,
 )
 from tracebridge.traces.readers.delimited_table import DelimitedTable
-from tracebridge.traces.readers.flat_rows import MAX_HELD_ROWS, SURVEYED, RowSurvey, can_be_read_twice, rows_by_run
+from tracebridge.traces.readers.flat_rows import MAX_HELD_ROWS, RowSurvey, can_be_read_twice, surveyed, whole_runs
 from tracebridge.traces.readers.flat_run import OUTCOME_WORDS, RunReading
 from tracebridge.traces.readers.json_table import JsonTable
 from tracebridge.traces.readers.parquet_table import ParquetTable
+from tracebridge.traces.readers.plain_runs import PlainRuns
 from tracebridge.traces.readers.step_values import with_values
 from tracebridge.traces.readers.table import Table, listing
 from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.model import Trace
@@ -103,7 +106,7 @@ class FlatReader:
         if can_be_read_twice(file):
             blocks = _table_of(file, max_bytes=None)
             with file.again() as counted_file:
-                table = _table_of(counted_file, max_bytes=None, only=SURVEYED)
+                table = _table_of(counted_file, max_bytes=None, only=surveyed)
                 for block in table:
                     survey.add(block)
         else:
@@ -132,15 +135,26 @@ class FlatReader:
             prefix = f"{file.stem}/"
             message = f"run ids of an earlier file stand here again; the runs here are called {escaped(prefix)}<run_id>"
             log.note(Problem(location=place, message=message, hint="a run that goes on in a second file is not joined"))
+        attributes = sorted(name for name in table.fields if name.startswith(ATTRIBUTE_PREFIX))
         n_used = n_known = 0
-        for run_id, of_run in rows_by_run(map(with_values, blocks), survey.n_rows, file.label):
-            reading = RunReading(file.label, run_id, of_run, state_field)
-            trace = reading.trace(prefix)
-            if reading.problems:
-                log.refuse(_first(reading.problems, len(reading.problems), "in this run"))
-                continue
+        plain_runs = PlainRuns(file.label, prefix=prefix, state_field=state_field, attributes=attributes)
+        for run in whole_runs(map(with_values, blocks), survey.n_rows, file.label):
+            if (found := plain_runs.trace(run)) is not None:
+                trace, has_outcome = found
+            else:
+                reading = RunReading(file.label, run.run_id, run.rows(), state_field, attributes)
+                trace, has_outcome = reading.trace(prefix), reading.has_outcome
+                if reading.problems:
+                    log.refuse(_first(reading.problems, len(reading.problems), "in this run"))
+                    continue
             n_used += 1
-            n_known += reading.has_outcome
+            n_known += has_outcome
+            if found is None:
+                try:
+                    encode_checked(trace)
+                except TraceError as error:
+                    log.refuse(error.problems)
+                    continue
             yield trace
         if n_used and not n_known:
             which = "no run" if n_used == len(survey.n_rows) else "no run that can be used"
@@ -148,7 +162,9 @@ class FlatReader:
             log.note(Problem(location=Location(path=file.label, field="outcome"), message=message))
 
 
-def _table_of(file: InputFile, *, max_bytes: int | None, only: Collection[str] = ()) -> Table | ParquetTable:
+def _table_of(
+    file: InputFile, *, max_bytes: int | None, only: Callable[[Set[str]], Collection[str]] | None = None
+) -> Table | ParquetTable:
     kind = shape(file.head).kind
     if kind == "parquet":
         return ParquetTable(file, max_bytes=max_bytes, only=only)

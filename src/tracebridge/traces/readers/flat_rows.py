@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.model import Outcome
 from tracebridge.traces.problems import ProblemLog, escaped
-from tracebridge.traces.readers.row_block import RowBlock
+from tracebridge.traces.readers.row_block import RowBlock, Stretch
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from tracebridge.traces.files import InputFile
 
@@ -28,8 +28,14 @@ MAX_HELD_BYTES = 2 << 30
 """So many rows, and so many characters in them, of runs that are not complete may be held."""
 
 
-SURVEYED = ("run_id", "step", "state", "outcome")
-"""The fields that a survey looks at."""
+def surveyed(fields: Set[str]) -> set[str]:
+    """Those of the fields of a block that a survey looks at."""
+    looked_at = {"run_id"}
+    if "state" not in fields:
+        looked_at.add("step")
+    if "outcome" not in fields:
+        looked_at.add("state")
+    return looked_at & fields
 
 
 class RowSurvey:
@@ -51,7 +57,7 @@ class RowSurvey:
 
     def add(self, block: RowBlock) -> None:
         """Take notice of the next rows."""
-        columns = block.columns()
+        columns = block.columns
         if "" in columns["run_id"]:
             self._add_nameless(block, columns["run_id"])
             named = [place for place, run_id in enumerate(columns["run_id"]) if run_id]
@@ -60,9 +66,9 @@ class RowSurvey:
             self.n_rows[run_id] = self.n_rows.get(run_id, 0) + n_rows
         if "state" not in columns and not self.names_states:
             self.names_states = any(step and not INTEGER.fullmatch(step) for step in set(columns.get("step", ())))
-        for field in () if "outcome" in columns else ("state", "step"):
-            if field not in self.named_absorbers and not ABSORBERS.isdisjoint(map(str.lower, columns.get(field, ()))):
-                self.named_absorbers.add(field)
+        field = "state" if "state" in columns else "step"
+        if "outcome" not in columns and not ABSORBERS.isdisjoint(map(str.lower, set(columns.get(field, ())))):
+            self.named_absorbers.add(field)
 
     def _add_nameless(self, block: RowBlock, run_ids: Sequence[str]) -> None:
         for place, (line, run_id) in enumerate(zip(block.lines, run_ids, strict=True)):
@@ -78,7 +84,7 @@ def can_be_read_twice(file: InputFile) -> bool:
     return is_packed or file.path.stat().st_size > LARGE_BYTES
 
 
-def rows_by_run(blocks: Iterable[RowBlock], n_rows: Mapping[str, int], label: str) -> Iterator[tuple[str, RowBlock]]:
+def whole_runs(blocks: Iterable[RowBlock], n_rows: Mapping[str, int], label: str) -> Iterator[Stretch]:
     """The runs in the order of their first rows, each as soon as it and all runs before it are complete.
 
     Args:
@@ -92,28 +98,30 @@ def rows_by_run(blocks: Iterable[RowBlock], n_rows: Mapping[str, int], label: st
     n_missing: dict[str, int] = {}
     n_held = n_chars = 0
     for block in blocks:
-        for run_id, stretch in block.stretches():
-            size = len(stretch.lines)
+        for stretch in block.stretches():
+            run_id, _, start, end = stretch
+            size = end - start
             if not run_id:
                 continue
             if not held and size == n_rows.get(run_id):
-                yield run_id, stretch
+                yield stretch
                 continue
-            held.setdefault(run_id, []).append(stretch)
+            rows = stretch.rows()
+            held.setdefault(run_id, []).append(rows)
             n_missing[run_id] = n_missing.get(run_id, n_rows.get(run_id, 0)) - size
             n_held += size
-            n_chars += stretch.n_chars()
+            n_chars += rows.n_chars()
             while held and not n_missing[first := next(iter(held))]:
                 of_run = held.pop(first)
                 n_held -= n_rows[first]
                 n_chars -= sum(part.n_chars() for part in of_run)
-                yield first, RowBlock.joined(of_run)
+                yield Stretch(first, RowBlock.joined(of_run), 0, n_rows[first])
             if n_held > MAX_HELD_ROWS or n_chars > MAX_HELD_BYTES:
                 beyond = max(n_held - MAX_HELD_ROWS - 1, 0)
                 incomplete = f"runs that are not complete, such as {escaped(first)}"
                 message = f"{n_held - beyond:,} rows of {incomplete}, are too many to hold"
                 hint = "sort the rows by run, or convert the file to native JSON Lines in parts"
-                place = Location(path=label, line=stretch.lines[size - 1 - beyond])
+                place = Location(path=label, line=rows.lines[size - 1 - beyond])
                 raise TraceError(Problem(location=place, message=message, hint=hint))
     if held:
         raise TraceError("the file has changed while it was read", location=Location(path=label))

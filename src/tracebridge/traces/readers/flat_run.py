@@ -13,6 +13,7 @@ from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import ATTRIBUTE_PREFIX
 from tracebridge.traces.readers.flat_rows import ABSORBERS, INTEGER
+from tracebridge.traces.readers.row_block import as_texts
 from tracebridge.traces.readers.step_values import BLANK_WORDS, CONVERTED, plain, step_value
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ OUTCOME_WORDS: Mapping[str, Outcome] = MappingProxyType(
 """How an outcome may be written, in any case. Words that leave it open (done, finished, error, halted) are refused."""
 
 _STEP_FIELDS = ("kind", "text", *CONVERTED)
-_NUMERALS = tuple(map(str, range(1 << 10)))
 
 T = TypeVar("T")
 
@@ -47,13 +47,15 @@ class RunReading:
         has_outcome: whether any row says how the run ended.
     """
 
-    def __init__(self, label: str, run_id: str, rows: RowBlock, state_field: str) -> None:
+    def __init__(self, label: str, run_id: str, rows: RowBlock, state_field: str, attributes: Sequence[str]) -> None:
+        """Of the rows; ``attributes`` are the fields that become attributes, in their order."""
         self._label = label
         self._run_id = run_id
         self._state_field = state_field
+        self._attribute_fields = attributes
         self._first_line = rows.lines[0]
         self._lines = rows.lines
-        self._columns: Mapping[str, Sequence[Any]] = rows.columns()
+        self._columns: Mapping[str, Sequence[Any]] = rows.columns
         if rows.flaws:
             usable = [place for place in range(len(rows.lines)) if place not in rows.flaws]
             self._lines = _picked(rows.lines, usable)
@@ -87,35 +89,30 @@ class RunReading:
         location = Location(path=self._label, line=self._lines[row], record=escaped(self._run_id), field=field)
         self.problems.append(Problem(location=location, message=message, hint=hint))
 
-    def _ordered_steps(self) -> tuple[Sequence[int], int | None]:
+    def _ordered_steps(self) -> tuple[list[int], int | None]:
         """The rows that are steps, in order, and the row that names the absorber if there is one."""
         blank = [""] * len(self._lines)
-        states, numbers = self._columns.get(self._state_field, blank), self._columns.get("step", blank)
-        rows: Sequence[int] = range(len(states))
-        if "" in states:
-            for row in rows:
-                if numbers[row] and not states[row]:
-                    self._problem(row, self._state_field, f"step {shown(numbers[row])} has no state")
-            rows = [row for row in rows if states[row]]
+        states, numbers = self._columns.get(self._state_field, blank), as_texts(self._columns.get("step", blank))
+        for row, (state, number) in enumerate(zip(states, numbers, strict=True)):
+            if number and not state:
+                self._problem(row, self._state_field, f"step {shown(number)} has no state")
+        rows = [row for row, state in enumerate(states) if state]
         is_numbered = self._state_field == "state" and any(_picked(numbers, rows))
         absorber = None
         if rows and self._names_absorber(rows[-1]) and not (is_numbered and numbers[rows[-1]]):
-            rows, absorber = rows[:-1], rows[-1]
+            absorber = rows.pop()
         if is_numbered:
             rows = self._sorted(rows, numbers)
         if rows and absorber is None and self._names_absorber(rows[-1]):
-            rows, absorber = rows[:-1], rows[-1]
+            absorber = rows.pop()
         return rows, absorber
 
     def _names_absorber(self, row: int) -> bool:
         return self._columns[self._state_field][row].lower() in ABSORBERS
 
-    def _sorted(self, rows: Sequence[int], numbers: Sequence[str]) -> Sequence[int]:
-        given = _picked(numbers, rows)
-        if given[0] in ("0", "1") and tuple(given) == _NUMERALS[int(given[0]) :][: len(given)]:
-            return rows
+    def _sorted(self, rows: Sequence[int], numbers: Sequence[str]) -> list[int]:
         numbered = []
-        for row, text in zip(rows, given, strict=True):
+        for row, text in zip(rows, _picked(numbers, rows), strict=True):
             if INTEGER.fullmatch(text):
                 numbered.append((int(text.removesuffix(".0")), row))
             else:
@@ -173,18 +170,15 @@ class RunReading:
         return constant
 
     def _attributes(self) -> dict[str, Any]:
-        """The attributes that were mapped, in the order of their names, where the run has a value."""
-        names = sorted(name for name in self._columns if name.startswith(ATTRIBUTE_PREFIX))
-        found = {name.removeprefix(ATTRIBUTE_PREFIX): self._constant(name) for name in names}
+        """The attributes that were mapped, where the run has a value."""
+        found = {name.removeprefix(ATTRIBUTE_PREFIX): self._constant(name) for name in self._attribute_fields}
         return {name: value for name, value in found.items() if value is not None}
 
     def _steps(self, rows: Sequence[int]) -> tuple[Step, ...]:
-        if not rows:
-            return ()
         cells = {name: _picked(self._columns[name], rows) for name in _STEP_FIELDS if name in self._columns}
-        if unread := [name for name in CONVERTED if str in set(map(type, cells.get(name, ())))]:
+        if unread := [name for name in CONVERTED if cells.get(name) and isinstance(cells[name][0], str)]:
             cells |= self._converted({name: cells[name] for name in unread}, rows)
-        names = _picked(self._columns[self._state_field], rows)
+        names = _picked(self._columns.get(self._state_field, ()), rows)
         kinds = [kind or "action" for kind in cells["kind"]] if "kind" in cells else repeat("action")
         texts = [text or None for text in cells["text"]] if "text" in cells else repeat(None)
         errors = cells.get("error", repeat(False))
@@ -222,8 +216,5 @@ class RunReading:
         return values
 
 
-def _picked(cells: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
-    """The cells of some rows; of rows that follow one another without a copy by the cell."""
-    if isinstance(rows, range):
-        return cells[rows.start : rows.stop]
+def _picked(cells: Sequence[T], rows: Sequence[int]) -> list[T]:
     return [cells[row] for row in rows]

@@ -10,11 +10,11 @@ from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import absent_columns, find_columns
 from tracebridge.traces.readers.row_block import RowBlock
-from tracebridge.traces.readers.step_values import NUMBER_KINDS
+from tracebridge.traces.readers.step_values import own_kind
 from tracebridge.traces.readers.table import listing, stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Set
 
     from tracebridge.traces.files import InputFile
 
@@ -37,12 +37,16 @@ class ParquetTable:
     """
 
     def __init__(
-        self, file: InputFile, *, max_bytes: int | None = MAX_DOCUMENT_BYTES, only: Collection[str] = ()
+        self,
+        file: InputFile,
+        *,
+        max_bytes: int | None = MAX_DOCUMENT_BYTES,
+        only: Callable[[Set[str]], Collection[str]] | None = None,
     ) -> None:
         """Of a file; more than ``max_bytes`` of cells, as texts, are refused.
 
-        If there are names in ``only``, blocks have no columns but these, with ``run_id`` among them; what is wrong with
-        others is still told.
+        Of the fields, blocks have those that ``only`` names, ``run_id`` among them; what is wrong with others is still
+        told.
         """
         self._file = file
         self._only = only
@@ -95,15 +99,16 @@ class ParquetTable:
         return places
 
     def _blocks(self, opened: Any, places: dict[str, str]) -> Iterator[RowBlock]:
+        needed = places.keys() if self._only is None else self._only(places.keys())
         number = n_bytes = 0
         for batch in opened.iter_batches(batch_size=_BATCH_ROWS, columns=list(places.values()), use_threads=False):
             cells = {}
             for name, column in places.items():
-                if self._only and name not in self._only:
-                    self._require_texts(batch, column)
+                if name in needed:
+                    cells[name] = self._cells(batch.column(column), column, own_kind(name, places.keys()))
                 else:
-                    cells[name] = self._numbers(name, batch.column(column)) or self._texts(batch, column)
-            block = RowBlock(range(number + 1, number + 1 + batch.num_rows), tuple(cells), tuple(cells.values()), {})
+                    self._require_texts(batch.column(column), column)
+            block = RowBlock(range(number + 1, number + 1 + batch.num_rows), cells, {})
             if self._max_bytes is not None:
                 n_bytes += block.n_chars() + len(cells) * batch.num_rows
                 if n_bytes > self._max_bytes:
@@ -114,39 +119,39 @@ class ParquetTable:
                 yield block
             number += batch.num_rows
 
-    def _numbers(self, name: str, values: Any) -> Sequence[Any] | None:
-        """A column of numbers as they are, where they mean what their texts would."""
-        from pyarrow.types import is_float64, is_integer
+    def _cells(self, values: Any, column: str, own: type | None) -> list[Any]:
+        """A column as it is, where it means what its texts would, or as the texts that a CSV file would have."""
+        from pyarrow.types import is_boolean, is_float64, is_integer
 
-        is_plain = {int: is_integer, float: is_float64}
-        kinds = NUMBER_KINDS.get(name, ())
-        if values.null_count or not any(is_plain[kind](values.type) for kind in kinds):
-            return None
-        return values.to_pylist()  # type: ignore[no-any-return]
+        if own is not None and {bool: is_boolean, float: is_float64, int: is_integer}[own](values.type):
+            return values.to_pylist()  # type: ignore[no-any-return]
+        return self._texts(values, column)
 
-    def _require_texts(self, batch: Any, column: str) -> None:
+    def _require_texts(self, values: Any, column: str) -> None:
         """Refuse a column as `_texts` does, without making texts of it."""
         import pyarrow
 
         try:
-            batch.column(column).cast(pyarrow.string()).validate(full=True)
+            values.cast(pyarrow.string()).validate(full=True)
         except pyarrow.ArrowException:
-            self._texts(batch, column)
+            self._texts(values, column)
 
-    def _texts(self, batch: Any, column: str) -> Sequence[str]:
-        """A column as the texts that a CSV file would have; blank where there is no value."""
+    def _texts(self, values: Any, column: str) -> list[str]:
+        """A column as the texts that a CSV file would have, each of them made once; blank where there is no value."""
+        import numpy as np
         import pyarrow
 
-        values = batch.column(column)
         try:
-            texts = values.cast(pyarrow.string()).to_pylist()
+            coded = values.cast(pyarrow.string()).dictionary_encode(null_encoding="encode")
+            texts = stripped([text or "" for text in coded.dictionary.to_pylist()])
         except UnicodeDecodeError as error:
             message = f"byte 0x{error.object[error.start]:02x} is not valid UTF-8"
             raise TraceError(self._problem(message, field=escaped(column))) from error
         except pyarrow.ArrowException as error:
             message = f"the column holds {escaped(str(values.type))}: texts, numbers or truth values are needed"
             raise TraceError(self._problem(message, field=escaped(column))) from error
-        return stripped([text or "" for text in texts] if values.null_count else texts)
+        found: list[str] = np.array(texts, dtype=object)[coded.indices.to_numpy()].tolist()
+        return found
 
     def _problem(
         self, message: str, *, line: int | None = None, field: str | None = None, hint: str | None = None

@@ -30,25 +30,22 @@ class RowBlock(NamedTuple):
 
     Attributes:
         lines: where each row starts in the file.
-        names: the fields that have a column; ``run_id`` is always among them.
-        cells: for each of these fields what the rows have: texts, blank where there is no value. A column may hold the
-            numbers or truth values themselves, where the file has such.
+        columns: for each field that has a column, ``run_id`` always among them, what the rows have: texts, blank where
+            there is no value; or all values of the field's own kind (`own_kind`), None where there is no value.
         flaws: why a row cannot be used, by its place in the block; of its cells only the run then counts.
     """
 
     lines: Sequence[int]
-    names: tuple[str, ...]
-    cells: tuple[Sequence[Any], ...]
+    columns: Mapping[str, list[Any]]
     flaws: Mapping[int, Problem]
 
     @staticmethod
     def of(rows: Sequence[Row]) -> RowBlock:
         """Rows that were read one by one; what only some of them have is blank in the others."""
-        names = tuple(dict.fromkeys(chain(["run_id"], *(row.values for row in rows))))
+        names = dict.fromkeys(chain(["run_id"], *(row.values for row in rows)))
         return RowBlock(
             [row.line for row in rows],
-            names,
-            tuple([row.values.get(name, "") for row in rows] for name in names),
+            {name: [row.values.get(name, "") for row in rows] for name in names},
             {place: row.flaw for place, row in enumerate(rows) if row.flaw is not None},
         )
 
@@ -57,34 +54,59 @@ class RowBlock(NamedTuple):
         """The rows of all blocks, one after the other; at least one."""
         if len(blocks) == 1:
             return blocks[0]
-        columns = [block.columns() for block in blocks]
-        names = tuple(dict.fromkeys(chain.from_iterable(columns)))
-        blanks = [[""] * len(block.lines) for block in blocks]
-        cells = tuple(
-            [*chain.from_iterable(column.get(name, blank) for column, blank in zip(columns, blanks, strict=True))]
-            for name in names
-        )
+        names = dict.fromkeys(chain.from_iterable(block.columns for block in blocks))
+        columns: dict[str, list[Any]] = {}
+        for name in names:
+            parts = [block.columns.get(name) or [""] * len(block.lines) for block in blocks]
+            if len({type(cells[0]) is str for cells in parts}) > 1:
+                parts = list(map(as_texts, parts))
+            columns[name] = [*chain.from_iterable(parts)]
         flaws: dict[int, Problem] = {}
         start = 0
         for block in blocks:
             flaws |= {start + place: flaw for place, flaw in block.flaws.items()}
             start += len(block.lines)
-        return RowBlock([*chain.from_iterable(block.lines for block in blocks)], names, cells, flaws)
+        return RowBlock([*chain.from_iterable(block.lines for block in blocks)], columns, flaws)
 
-    def columns(self) -> dict[str, Sequence[Any]]:
-        """The cells of each field."""
-        return dict(zip(self.names, self.cells, strict=True))
+    def part(self, start: int, end: int) -> RowBlock:
+        """Rows that follow one another."""
+        columns = {name: cells[start:end] for name, cells in self.columns.items()}
+        flaws = {place - start: flaw for place, flaw in self.flaws.items() if start <= place < end}
+        return RowBlock(self.lines[start:end], columns, flaws)
 
-    def stretches(self) -> Iterator[tuple[str, RowBlock]]:
-        """The rows of one run that stand one below the other, with the run's id; blank for rows that name no run."""
-        lines, names, cells, flaws = self
+    def stretches(self) -> Iterator[Stretch]:
+        """The rows by the run, where those of one stand one below the other."""
         start = 0
-        for run_id, rows in groupby(cells[names.index("run_id")]):
+        for run_id, rows in groupby(self.columns["run_id"]):
             end = start + len(list(rows))
-            own = {place - start: flaw for place, flaw in flaws.items() if start <= place < end} if flaws else flaws
-            yield run_id, RowBlock(lines[start:end], names, tuple([column[start:end] for column in cells]), own)
+            yield Stretch(run_id, self, start, end)
             start = end
 
     def n_chars(self) -> int:
         """The length of all texts."""
-        return sum(len(cell) for column in self.cells for cell in column if isinstance(cell, str))
+        return sum(len("".join(cells)) for cells in self.columns.values() if isinstance(cells[0], str))
+
+
+class Stretch(NamedTuple):
+    """Rows of one run that stand one below the other.
+
+    Attributes:
+        run_id: of the run; blank for rows that name none.
+        block: that they are in.
+        start: the place of the first in the block.
+        end: the place behind the last.
+    """
+
+    run_id: str
+    block: RowBlock
+    start: int
+    end: int
+
+    def rows(self) -> RowBlock:
+        """The rows by themselves."""
+        return self.block.part(self.start, self.end)
+
+
+def as_texts(cells: Sequence[Any]) -> list[str]:
+    """The texts that a column would have in a CSV file."""
+    return [cell if isinstance(cell, str) else "" if cell is None else str(cell) for cell in cells]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from tracebridge.traces.model import Count, Probability, Seconds
 from tracebridge.traces.problems import shown
-from tracebridge.traces.readers.row_block import RowBlock
+from tracebridge.traces.readers.row_block import RowBlock, as_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 BLANK_WORDS = frozenset({"", "nan", "none", "null", "na", "n/a"})
 CONVERTED = ("error", "confidence", "tokens", "duration")
@@ -22,18 +22,30 @@ CONVERTED = ("error", "confidence", "tokens", "duration")
 
 _ERROR_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER_TYPES: Mapping[str, Any] = MappingProxyType({"confidence": Probability, "tokens": Count, "duration": Seconds})
-NUMBER_KINDS: Mapping[str, frozenset[type]] = MappingProxyType(
-    {"confidence": frozenset({float}), "tokens": frozenset({int}), "duration": frozenset({float})}
+_OWN_KINDS: Mapping[str, type] = MappingProxyType(
+    {"step": int, "error": bool, "confidence": float, "tokens": int, "duration": float}
 )
-"""The kinds of numbers that a column may hold instead of their texts, which then mean the same."""
 
-# Structs, because msgspec looks through their types once, and through that of a list each time.
+# A column at once, of finite numbers that JSON has. Structs, because msgspec looks through their types once, and
+# through that of a list each time.
 _COLUMN_TYPES: Mapping[str, Any] = MappingProxyType(
     {
-        name: msgspec.defstruct(f"_{name.title()}Column", [("numbers", list[kind])], array_like=True)  # type: ignore[valid-type]
-        for name, kind in _NUMBER_TYPES.items()
+        name: msgspec.defstruct(f"_{name.title()}Column", [("values", list[kind | None])], array_like=True)  # type: ignore[valid-type]
+        for name, kind in (
+            ("confidence", Probability),
+            ("tokens", Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]),
+            ("duration", Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]),
+        )
     }
 )
+
+
+def own_kind(field: str, fields: Collection[str]) -> type | None:
+    """The kind of value that the column of a field may hold instead of their texts, which then mean the same.
+
+    The numbers of steps are that only where there is a ``state``, too; else they may be names.
+    """
+    return None if field == "step" and "state" not in fields else _OWN_KINDS.get(field)
 
 
 def plain(text: str) -> str:
@@ -62,41 +74,42 @@ def step_value(name: str, text: str) -> Any:
 
 
 def with_values(block: RowBlock) -> RowBlock:
-    """The rows with values in the ``CONVERTED`` columns; of one in which some text is no value the texts."""
-    cells = [
-        _values(name, texts) if name in CONVERTED else texts
-        for name, texts in zip(block.names, block.cells, strict=True)
-    ]
-    return block._replace(cells=tuple(cells))
+    """The rows with values in the ``CONVERTED`` columns; of one in which some text or number is none, the texts."""
+    columns = {name: _values(name, cells) if name in CONVERTED else cells for name, cells in block.columns.items()}
+    return block._replace(columns=columns)
 
 
-def _values(name: str, cells: Sequence[Any]) -> Sequence[Any]:
-    if type(cells[0]) in NUMBER_KINDS.get(name, ()):
-        try:
-            numbers: list[float] = msgspec.convert([cells], _COLUMN_TYPES[name]).numbers
-        except msgspec.ValidationError:
-            return list(map(str, cells))
-        return [number + 0 for number in numbers] if 0 in numbers else numbers  # -0.0 is 0, as its text is
+def _values(name: str, cells: list[Any]) -> list[Any]:
     try:
         if name == "error":
-            values = {text: step_value(name, text) for text in set(cells)}
-            return [values[text] for text in cells]
-        found = _numbers(name, cells)
-        return [step_value(name, text) for text in cells] if found is None else found
-    except msgspec.ValidationError:
-        return cells
-
-
-def _numbers(name: str, texts: Sequence[str]) -> Sequence[float | None] | None:
-    """A column of plain numbers, all at once; None where `step_value` may say something else of a text."""
-    given = texts if "" not in texts else [text for text in texts if text]
-    try:
-        numbers: list[float] = msgspec.convert([given], _COLUMN_TYPES[name], strict=False).numbers
-    except msgspec.ValidationError:
-        return None
-    if "-" in "".join(given) or (name != "tokens" and not math.isfinite(sum(numbers))):
-        return None  # of "-0.0" the sign counts, "nan" stands for no value
-    if given is texts:
+            return _truth_values(cells)
+        if isinstance(cells[0], str):
+            return _numbers(name, cells)
+        numbers = _in_bounds(name, cells)
+        if 0 in numbers:  # -0.0 is 0, as its text is
+            return [None if number is None else number + 0 for number in numbers]
         return numbers
-    found = iter(numbers)
-    return [next(found) if text else None for text in texts]
+    except msgspec.ValidationError:
+        return as_texts(cells)
+
+
+def _truth_values(cells: list[Any]) -> list[bool]:
+    values = {cell: step_value("error", cell) if isinstance(cell, str) else cell is True for cell in set(cells)}
+    return [values[cell] for cell in cells]
+
+
+def _numbers(name: str, texts: list[str]) -> list[Any]:
+    """A column of texts as numbers: plain ones all at once."""
+    try:
+        numbers = _in_bounds(name, texts if "" not in texts else [text or "null" for text in texts], strict=False)
+    except msgspec.ValidationError:
+        pass  # it may be written in a way that is read one by one
+    else:
+        if "-" not in "".join(texts):  # of "-0.0" the sign counts
+            return numbers
+    return _in_bounds(name, [step_value(name, text) for text in texts])
+
+
+def _in_bounds(name: str, cells: list[Any], *, strict: bool = True) -> list[Any]:
+    values: list[Any] = msgspec.convert([cells], _COLUMN_TYPES[name], strict=strict).values
+    return values

@@ -11,7 +11,7 @@ from tracebridge.traces.problems import escaped
 from tracebridge.traces.readers.columns import find_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 
     from tracebridge.traces.readers.row_block import RowBlock
 
@@ -38,11 +38,15 @@ class Table(ABC):
     """
 
     def __init__(
-        self, file: InputFile, *, max_bytes: int | None = MAX_DOCUMENT_BYTES, only: Collection[str] = ()
+        self,
+        file: InputFile,
+        *,
+        max_bytes: int | None = MAX_DOCUMENT_BYTES,
+        only: Callable[[Set[str]], Collection[str]] | None = None,
     ) -> None:
         """Of a file; more than ``max_bytes`` of rows are refused.
 
-        If there are names in ``only``, blocks of plain rows have no columns but these, with ``run_id`` among them.
+        Of the fields of plain rows, blocks have those that ``only`` names, ``run_id`` among them.
         """
         self._file = file
         self._only = only
@@ -56,15 +60,14 @@ class Table(ABC):
     def __iter__(self) -> Iterator[RowBlock]:
         """The rows in the order of the file."""
 
-    def _pieces(self) -> Iterator[bytes]:
-        """The file in pieces of whole lines."""
-        n_bytes = n_lines = 0
+    def _pieces(self, n_lines: Callable[[], int]) -> Iterator[bytes]:
+        """The file in pieces of whole lines; ``n_lines`` tells how many lines came before the next one."""
+        n_bytes = 0
         for piece in self._file.pieces(_BLOCK_BYTES):
             if len(piece) > MAX_LINE_BYTES or (self._max_bytes is not None and n_bytes + len(piece) > self._max_bytes):
-                self._require_bounds(lines_of(piece), n_lines, n_bytes)
+                self._require_bounds(lines_of(piece), n_lines(), n_bytes)
             yield piece
             n_bytes += len(piece)
-            n_lines += piece.count(b"\n")
 
     def _require_bounds(self, lines: Sequence[bytes], n_lines: int, n_bytes: int) -> None:
         """Refuse a line that is too long, or with which there are more bytes than may be, after others."""
@@ -79,7 +82,8 @@ class Table(ABC):
                 raise TraceError(self._problem(message, line=number, hint=hint))
 
     def _needed(self, columns: Mapping[str, T]) -> dict[str, T]:
-        return {name: column for name, column in columns.items() if not self._only or name in self._only}
+        names = columns if self._only is None else self._only(columns.keys())
+        return {name: column for name, column in columns.items() if name in names}
 
     def _found(self, names: Sequence[str]) -> dict[str, str]:
         columns = find_columns(names, self._mapping)
@@ -118,7 +122,7 @@ def listing(names: Collection[str]) -> str:
     return f"{shown_names}, …" if len(names) > _MAX_LISTED else shown_names or "none"
 
 
-def stripped(texts: Sequence[str]) -> Sequence[str]:
+def stripped(texts: list[str]) -> list[str]:
     """Texts without the space around them."""
     joined = "".join(texts)
     return texts if joined.split(maxsplit=1) == [joined] else list(map(str.strip, texts))
