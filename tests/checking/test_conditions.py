@@ -7,13 +7,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.checking.test_gradient import START, chain_of, twelfths
+from tests.closedform.decision.test_conditional import FORMS, undecided
 
-from tracebridge.chain import TransitionCounts, fit_counts
+from tracebridge.chain import RationalMatrix, RationalVector, TransitionCounts, fit_counts
+from tracebridge.chain.decision import DecisionProcess
 from tracebridge.checking import check
 from tracebridge.export.properties import rewrite_for_export
 from tracebridge.export.single_start import single_start
 from tracebridge.inference import property_uncertainty
 from tracebridge.pctl import format_properties, parse_properties
+
+F = Fraction
 
 #: "plan" cannot lead to "ask", from which most runs fail.
 CHAIN = chain_of(twelfths([1, 5, 0, 4, 2], [3, 5, 0, 3, 1], [2, 1, 1, 1, 7], [0, 0, 0, 12, 0], [0, 0, 0, 0, 12]), START)
@@ -73,3 +77,57 @@ def test_by_hand():
     )
     (found,) = check(chain, 'P=? [ F "ask" || F "done" ]', exact=True, engines=["closed-form"])
     assert found.value.value == Fraction(1, 8) / (Fraction(1, 4) + Fraction(1, 8))
+
+
+# ---------------------------------------------------------------- decision processes
+
+
+def process_of(rows, sizes, starts, labels):
+    return DecisionProcess(
+        states=tuple(f"s{i}" for i in range(len(sizes))),
+        actions=tuple([tuple(f"x{k}" for k in range(size)) for size in sizes]),
+        transitions=RationalMatrix.from_rows(rows, len(sizes)),  # type: ignore[arg-type]
+        initial=RationalVector.from_fractions(starts),  # type: ignore[arg-type]
+        labels={name: np.isin(np.arange(len(sizes)), states) for name, states in labels.items()},
+    )
+
+
+@pytest.mark.storm
+def test_the_best_choice_for_all_runs_is_not_the_best_for_those_of_one_start():
+    """From the second start a tenth of the runs is asked, of which half are right, or all, of which .6 are.
+
+    All runs from the first are asked and right: (1 + 1/20) / (1 + 1/10) and (1 + 6/10) / 2 of those asked are right.
+    """
+    rows = [{2: 1}, {2: F(1, 20), 3: F(1, 20), 4: F(9, 10)}, {2: F(6, 10), 3: F(4, 10)}, {2: 1}, {3: 1}, {4: 1}]
+    process = process_of(
+        [{j: F(x) for j, x in row.items()} for row in rows],
+        [1, 2, 1, 1, 1],
+        [F(1, 2), F(1, 2), F(0), F(0), F(0)],
+        {"right": [2], "asked": [2, 3]},
+    )
+    texts = ('Pmax=? [ F "right" || F "asked" ]', 'Pmin=? [ F "right" || F "asked" ]')
+    greatest, least = (check(process, text, exact=True) for text in texts)
+    assert [result.value.value for result in greatest] == [F(21, 22)] * 2  # both engines
+    assert least[0].value.value == F(8, 10)
+    by_start = dict(zip(process.states, greatest[0].operators[0].states.value, strict=True))
+    assert (by_start["s0"], by_start["s1"]) == (1, F(6, 10))
+    assert [float(result.value.value) for result in check(process, texts[0])] == pytest.approx([21 / 22] * 2, rel=1e-15)
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_with_one_state_before_all_others_a_process_has_the_same_optima(path):
+    """It has no label, so that no form is decided there."""
+    between = 0
+    for seed in (1, 2):
+        process = undecided(seed, "F", "F")
+        starts = [F(1, 3), F(2, 3), F(0), F(0), F(0)]
+        rows = [process.exact_transitions().row(row) for row in range(process.choice_starts[-1])]
+        labels = {name: np.flatnonzero(process.label(name)) for name in ("a_", "b_")}
+        sizes = np.diff(process.choice_starts).tolist()
+        spread = process_of(rows, sizes, starts, labels)
+        begun = process_of([*rows, {0: starts[0], 1: starts[1]}], [*sizes, 1], [*(0 * x for x in starts), F(1)], labels)
+        for text in (f"P{which}=? [ {path} || {other} ]" for which in ("min", "max") for other in FORMS[:2]):
+            one, other = (check(each, text, exact=True, engines=["closed-form"])[0] for each in (spread, begun))
+            assert str(one.value) == str(other.value), text
+            between += one.value is not None and 0 < one.value.value < 1
+    assert between >= 2

@@ -13,6 +13,7 @@ from tracebridge.closedform.decision import (
     optimal_quantile,
     optimal_values,
     optimum_of,
+    optimum_under_condition,
 )
 from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl import ast
@@ -50,6 +51,11 @@ class DecisionClosedFormSession:
     ) -> tuple[EnclosureVector, Enclosure]:
         """The quantile of the optimum, see `optimal_quantile`."""
         return optimal_quantile(self._ready, quantile, holds, weights)
+
+    def evaluate_start_under_condition(self, operator: ast.Probability, holds: Holds) -> Enclosure:
+        """The optimum over the runs of all start states; see `OptimisingSession.evaluate_start_under_condition`."""
+        start = {state: weight for state, weight in enumerate(self.process.exact_initial()) if weight}
+        return optimum_under_condition(self._ready, operator, holds, [start])[0]
 
     @property
     def _ready(self) -> ExactOptimiser | FloatOptimiser:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracebridge.chain.rational import RationalVector
+from tracebridge.chain.decision import DecisionProcess
+from tracebridge.chain.rational import RationalMatrix, RationalVector
 from tracebridge.checking.result import Note
 from tracebridge.checking.storm import StormSession
 from tracebridge.checking.storm_formulation import StormQuery, formulate, parts_of, storm_formulation
@@ -30,9 +31,8 @@ from tracebridge.pctl import ast
 from tracebridge.pctl.printer import format_formula
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tracebridge.chain.decision import DecisionProcess
     from tracebridge.checking.engine import Holds
     from tracebridge.checking.storm import _Question
     from tracebridge.checking.storm_worker.protocol import Numbers, Solver
@@ -266,25 +266,49 @@ class DecisionStormSession(StormSession):
 
     # ------------------------------------------------------------ answers at the start
 
+    def evaluate_start_under_condition(self, operator: ast.Probability, holds: Holds) -> Enclosure:
+        """Of a process with one more state, from which all start states are reached as runs start in them."""
+        process = self.process
+        n, matrix = process.n_states, process.exact_transitions()
+        rows = [matrix.row(choice) for choice in range(int(process.choice_starts[-1]))]
+        starts = {state: weight for state, weight in enumerate(process.exact_initial()) if weight}
+        widened = DecisionProcess(
+            states=tuple(map(str, range(n + 1))),
+            actions=(*process.actions, ("",)),
+            transitions=RationalMatrix.from_rows([*rows, starts], n + 1),
+            initial=np.eye(1, n + 1, n)[0],
+        )
+        return self._greatest_under_condition(widened, [n], operator, holds)[0]
+
     def _under_a_condition(self, operator: ast.Probability, holds: Holds) -> EnclosureVector:
+        """The greatest probability in every state."""
+        return self._greatest_under_condition(self.process, range(self.process.n_states), operator, holds)
+
+    def _greatest_under_condition(
+        self, process: DecisionProcess, states: Iterable[int], operator: ast.Probability, holds: Holds
+    ) -> EnclosureVector:
         """The greatest probability of reaching one set given that another is reached, of which Storm tells one state.
 
         Each state is the start of a process of its own, in rationals; undefined is where the other cannot be reached.
+        States that the process has beyond those of the session are in neither set.
         """
         if optimum_of(operator) == "min":
             raise UnsupportedError("Storm (2.0.0) may be wrong about the least probability under a condition")
         if parts_of(operator) is not None:
             raise UnsupportedError("of a decision process Storm takes F without bounds on both sides of || only")
         query = formulate(operator, "")
-        operands = [protocol.pack_mask(self._mask(operand, holds)) for operand in query.operands]
+        more = process.n_states - self.process.n_states
+        masks = [np.append(self._mask(operand, holds), np.zeros(more, dtype=np.bool_)) for operand in query.operands]
+        operands = [protocol.pack_mask(mask) for mask in masks]
         if self.process.n_states > CONDITIONED_STATES:
             raise UnsupportedError(
                 "Storm tells probabilities under a condition for one state at a time, and is not asked about more than "
                 f"{CONDITIONED_STATES}"
             )
         values: list[Fraction | float] = []
-        for start in np.eye(self.process.n_states, dtype=np.int64):
-            started = replace(self.process, initial=RationalVector(start, 1))  # type: ignore[arg-type]  # rationals too
+        for state in states:
+            start = np.eye(1, process.n_states, state, dtype=np.int64)[0]
+            started = replace(process, initial=RationalVector(start, 1))  # type: ignore[arg-type]  # rationals too
             session = DecisionStormSession(started, exact=True, worker=self._worker, time_limit=self._time_limit)
             possible = session._ask_at_start('Pmax>0 [ F "a1" ]', operands)
             asked = _with_optimum(query.formula, "max")

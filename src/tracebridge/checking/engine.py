@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracebridge.checking.result import Note
 from tracebridge.closedform.enclosure import Enclosure, EnclosureVector
-from tracebridge.pctl.ast import Formula, Operator, Quantile
+from tracebridge.pctl.ast import Formula, Operator, Probability, Quantile
 
 #: Tells the states in which an operand of an operator holds, shape (n,).
 Holds = Callable[[Formula], NDArray[np.bool_]]
@@ -61,6 +61,20 @@ class EngineSession(Protocol):
 
         Args:
             quantile: bounds that are no variables of it are `Number` nodes. weights: shape (n,), sum one.
+
+        Raises:
+            UnsupportedError, EngineError: as for `evaluate`.
+        """
+
+
+@runtime_checkable
+class OptimisingSession(EngineSession, Protocol):
+    """An engine with a decision process loaded, that optimises over its schedulers."""
+
+    def evaluate_start_under_condition(self, operator: Probability, holds: Holds) -> Enclosure:
+        """The optimum under a condition over the runs of all start states.
+
+        It is no mean of the optima of each: under other schedulers other shares of their runs meet the condition.
 
         Raises:
             UnsupportedError, EngineError: as for `evaluate`.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracebridge.checking.engine import OptimisingSession
 from tracebridge.checking.filters import LISTING_ONLY, Range, of_numbers, of_truths
 from tracebridge.checking.formula_values import FormulaValues
 from tracebridge.checking.operands import Signs, signs_of
@@ -284,6 +285,8 @@ class Evaluation(FormulaValues[EnclosureVector, Range]):
             condition = node.condition if isinstance(node, ast.Probability | ast.Reward) else None
             if condition is None or not self.checker.starts_vary:
                 start = self.checker.at_start(vector)
+            elif isinstance(self.session, OptimisingSession) and isinstance(node, ast.Probability):
+                start = self.session.evaluate_start_under_condition(node, holds)
             else:
                 start = self.checker.under_condition(
                     vector, self.session.evaluate(ast.Probability(condition, span=node.span), holds)

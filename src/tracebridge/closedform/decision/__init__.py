@@ -5,6 +5,7 @@ is meant, `choices` what the graph alone decides, `equation` the optimality equa
 `policy_iteration` and `value_iteration` its solution, and `exact_optimiser` and `float_optimiser` the two arithmetics.
 """
 
+from tracebridge.closedform.decision.conditional import optimum_under_condition
 from tracebridge.closedform.decision.evaluation import OptimalValues
 from tracebridge.closedform.decision.exact_optimiser import ExactOptimiser
 from tracebridge.closedform.decision.float_optimiser import FloatOptimiser
@@ -21,4 +22,5 @@ __all__ = [
     "optimal_quantile",
     "optimal_values",
     "optimum_of",
+    "optimum_under_condition",
 ]

@@ -10,7 +10,9 @@ TACAS 2014, section 4, for F under F). As soon as the path or the condition is d
 * the condition cannot hold any more: it is reset.
 
 Whoever can leave both open for ever, or miss the condition for sure, may do so at once. The least probability is one
-minus the greatest of the complement. Resets lead to the start, so that each state has a process of its own.
+minus the greatest of the complement. Resets lead to the start, so that each state has a process of its own, and so has
+the initial distribution: the optimum over the runs of all start states is no mean of the optima of each, as those that
+meet the condition are other shares of them under other schedulers.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import Eventually, Label, Probability, Until, is_pctl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from tracebridge.closedform.decision.optimiser import Optimiser
@@ -46,10 +50,15 @@ MAX_STATES = 100
 _LEFT, _RIGHT, _WELL = Label("left"), Label("right"), Label("well")
 
 
-def optimum_under_condition(optimiser: Optimiser, operator: Probability, holds: Holds) -> EnclosureVector:
-    """The optimum of a path without bounds under another, shape (n,); undefined where no scheduler makes it possible.
+def optimum_under_condition(
+    optimiser: Optimiser, operator: Probability, holds: Holds, starts: Sequence[Mapping[int, Fraction]] | None = None
+) -> EnclosureVector:
+    """The optimum of a path without bounds under another; undefined where no scheduler makes it possible.
 
     It is computed in rationals whatever the optimiser works in.
+
+    Args:
+        starts: where runs start, a number for each: states with their probabilities. By default every state by itself.
 
     Raises:
         PropertyError: the operator does not say which optimum is meant.
@@ -64,7 +73,8 @@ def optimum_under_condition(optimiser: Optimiser, operator: Probability, holds: 
     path, condition = (_form(each, holds, process.n_states) for each in (operator.path, operator.condition))
     maximise = optimum_of(operator) == "max"
     resetting = _Resetting(ExactOptimiser(process), path, condition, wanted=maximise != path.complemented)
-    values = [resetting.greatest(state) for state in range(process.n_states)]
+    each_state = [{state: Fraction(1)} for state in range(process.n_states)]
+    values = [resetting.greatest(start) for start in (each_state if starts is None else starts)]
     found = EnclosureVector.from_fractions(values if maximise else [1 - value for value in values])
     return found if optimiser.exact else found.to_float()
 
@@ -117,20 +127,21 @@ class _Resetting:
             self._sizes.append(len(rows))
         self._rows += [{well: Fraction(1)}, {badly: Fraction(1)}]
 
-    def greatest(self, start: int) -> Fraction | float:
-        """The greatest probability under the condition from one state; NaN where that cannot be met."""
-        if not self._condition[start]:
+    def greatest(self, start: Mapping[int, Fraction]) -> Fraction | float:
+        """The greatest probability under the condition of runs that start so; NaN where that cannot be met."""
+        if not any(self._condition[state] for state in start):
             return nan
         n = len(self._sizes) + 3
+        again = n - 1
         process = DecisionProcess(
             states=tuple(map(str, range(n))),
             actions=tuple([("",) * size for size in (*self._sizes, 1, 1, 1)]),
-            transitions=RationalMatrix.from_rows([*self._rows, {start: Fraction(1)}], n),
-            initial=np.eye(1, n)[0],
+            transitions=RationalMatrix.from_rows([*self._rows, dict(start)], n),
+            initial=np.eye(1, n, again)[0],
         )
         asked = Probability(Eventually(_WELL), optimum="max")
         found = PathProbability(self._optimiser.over(process)).optimum(asked, lambda _: np.arange(n) == n - 3)
-        value: Fraction = found.values.value[start]
+        value: Fraction = found.values.value[again]
         return value
 
     def _optimum(self, form: UntilForm, *, maximise: bool, complemented: bool) -> list[Fraction]:
