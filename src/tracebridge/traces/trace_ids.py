@@ -27,7 +27,7 @@ class TraceIds:
         self._digests = set(digests)
 
     def __contains__(self, trace_id: object) -> bool:
-        return isinstance(trace_id, str) and digest_of(trace_id) in self._digests
+        return bool(self._digests) and isinstance(trace_id, str) and digest_of(trace_id) in self._digests
 
     def __len__(self) -> int:
         return len(self._digests)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tracebridge.errors import TraceError, UsageError
 from tracebridge.traces import OUTCOME_WORDS, Outcome, Step, TraceSet, read_traces
-from tracebridge.traces.readers import COLUMNS
+from tracebridge.traces.readers import COLUMNS, flat_rows
 
 
 def read(tmp_path: Path, text: str, *, name: str = "rows.csv", **options: object) -> TraceSet:
@@ -242,9 +242,8 @@ def test_a_quote_that_swallows_rows_costs_their_runs(tmp_path: Path) -> None:
     text = 'run_id,state,outcome\na,x,ok\nb,x,ok\nc,"x,ok\nb,y,ok\nd,x,ok\ne,"x",ok\nlast,x,ok\na,y,ok\n'
     listed = problem(tmp_path, text)
     assert "rows.csv:4, record c: the row cannot be split into cells" in listed
-    assert "lines 4 to 7 were not read" in listed
-    for line, run in ((5, "b"), (6, "d"), (7, "e")):
-        assert f"rows.csv:{line}, record {run}: the row was not read, as line 4 swallows it" in listed
+    assert "lines 4 to 7 were not read; 3 rows of 3 runs went with it: b, d, e (is a quote opened" in listed
+    assert listed.count("\n") == 0
     kept = read(tmp_path, text, skip_bad=True)
     assert [trace.trace_id for trace in kept] == ["a", "last"]
     assert [len(trace.steps) for trace in kept] == [2, 1]
@@ -254,21 +253,39 @@ def test_a_quote_that_swallows_rows_costs_their_runs(tmp_path: Path) -> None:
 def test_a_quote_that_swallows_rows_into_a_well_formed_one(tmp_path: Path) -> None:
     text = 'run_id,state,outcome\na,x,ok\nc,"\na,y,ok\nc,",\nlast,x,ok\n'
     listed = problem(tmp_path, text)
-    assert "rows.csv:3, record c, field state: a line break in 'a,y,ok\\nc,' (is a quote opened" in listed
-    assert "rows.csv:4, record a: the row was not read, as line 3 swallows it" in listed
+    assert "rows.csv:3, record c, field state: a line break in 'a,y,ok\\nc,'; 1 row of 1 run went with it: a" in listed
     assert [trace.trace_id for trace in read(tmp_path, text, skip_bad=True)] == ["last"]
 
 
-def test_a_quote_that_is_never_closed_ends_the_reading_there(tmp_path: Path) -> None:
-    text = 'run_id,state,outcome\na,x,ok\nb,x,ok\nc,"x,ok\nb,y,ok\nd,x,ok\n'
+@pytest.mark.parametrize(
+    ("row", "where"),
+    [('c,"x,ok', "rows.csv:9, record c"), (',"x,ok', "rows.csv:9: "), ('c,y\nc,"x,ok', "rows.csv:10, rec")],
+)
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_quote_that_is_never_closed_ends_the_reading_there_and_is_told_once(
+    tmp_path: Path, row: str, where: str, is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the run has many other problems, and runs that lose rows come before it."""
+    monkeypatch.setattr(flat_rows, "LARGE_BYTES", -1 if is_large else 1 << 20)
+    rows = [row, *(f"{run},y,ok" for run in "bdddb")]
+    text = "\n".join(["run_id,state,outcome", "a,x,ok", "b,x,ok", *["c,x"] * 5, *rows, ""])
     listed = problem(tmp_path, text)
-    assert (
-        "rows.csv:4, record c: the quote that opens in this row is never closed: nothing was read from line 4" in listed
-    )
-    assert "rows.csv:5, record b: the row was not read, as line 4 swallows it" in listed
+    never = next(line for line in listed.splitlines() if "the quote that opens in this row is never closed" in line)
+    assert never.startswith(where)
+    assert "5 rows of 2 runs went with it: b, d (close it, or" in never
+    assert listed.count("never closed") == 1
+    assert not {f"record {run}" for run in "bd"} & set(listed.replace(":", ",").split(", "))
     kept = read(tmp_path, text, skip_bad=True)
     assert [trace.trace_id for trace in kept] == ["a"]
-    assert kept.n_skipped == 3
+    assert kept.n_skipped == 3 + row.startswith(",")
+
+
+@pytest.mark.parametrize("cell", ["long " * 100_000, '"' + "long\n" * 100_000 + '"'])
+def test_a_cell_may_be_as_long_as_a_line(tmp_path: Path, cell: str) -> None:
+    before = csv.field_size_limit()
+    (trace,) = read(tmp_path, f"run_id,state,text,outcome\na,x,{cell},ok\n")
+    assert trace.steps[0].text == cell.strip('"').strip()
+    assert csv.field_size_limit() == before
 
 
 cells = st.text(st.sampled_from('ab",\n x'), max_size=5)

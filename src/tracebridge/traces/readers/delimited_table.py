@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 from collections import Counter, deque
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import Problem, TraceError
-from tracebridge.traces.problems import shown
+from tracebridge.traces.files import MAX_LINE_BYTES
+from tracebridge.traces.problems import counted, escaped, shown
 from tracebridge.traces.readers.columns import absent_columns, split_cells, split_header
-from tracebridge.traces.readers.row_block import Row, RowBlock
+from tracebridge.traces.readers.row_block import Row, RowBlock, SharedFlaw
 from tracebridge.traces.readers.table import Table, lines_of, listing, stripped
 
 if TYPE_CHECKING:
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 
 _SPACES = " \t\x0b\x0c\x1c\x1d\x1e\x1f"  # of ASCII, without line ends
 _ONE_LINE_FIELDS = ("run_id", "step", "state", "outcome", "error", "confidence", "tokens", "duration")
+
+
+_limit_lock = threading.Lock()
 
 
 class DelimitedTable(Table):
@@ -50,7 +57,8 @@ class DelimitedTable(Table):
             first = lines.start_row()
             flaw = None
             try:
-                cells = next(reader)
+                with _large_cells():
+                    cells = next(reader)
             except csv.Error as error:
                 flaw = self._unsplittable(error, first, lines)
             else:
@@ -87,8 +95,8 @@ class DelimitedTable(Table):
             message = f"the quote that opens in this row is never closed: nothing was read from line {first} on"
             return self._problem(message, line=first, hint="close it, or double a quote that is meant literally")
         if "field larger" in str(error):
-            message = f"a cell has more than {csv.field_size_limit():,} characters"
-            return self._problem(message, line=first, hint="leave that column out, or write the rows as JSON Lines")
+            message = f"a cell has more than {MAX_LINE_BYTES:,} characters"
+            return self._problem(message, line=first, hint="is a quote opened and not closed?")
         message = f"the row cannot be split into cells: {error}"
         if lines.number > first:
             message += f"; lines {first} to {lines.number} were not read"
@@ -106,16 +114,28 @@ class DelimitedTable(Table):
     def _lost_rows(
         self, flaw: Problem, first: int, texts: Sequence[str], delimiter: str, run_place: int, width: int
     ) -> Iterator[Row]:
-        """A row that cannot be used, and those that it swallowed, as far as each by itself names a run."""
-        for number, text in enumerate(texts, first):
-            cells = split_cells(text, delimiter)
-            run_id = cells[run_place] if run_place < len(cells) else ""
-            values = {"run_id": run_id} if _is_utf8(run_id) else {}
-            if number == first:
-                yield Row(first, values, flaw)
-            elif len(cells) == width and any(values.values()):
-                message = f"the row was not read, as line {first} swallows it"
-                yield Row(number, values, self._problem(message, line=number))
+        """A row that cannot be used and, of each run that it swallows rows of, as far as they name one, the first."""
+        named: dict[int, str] = {}
+        with _large_cells():
+            for number, text in enumerate(texts, first):
+                cells = split_cells(text, delimiter)
+                run_id = cells[run_place] if run_place < len(cells) else ""
+                if run_id and _is_utf8(run_id) and (number == first or len(cells) == width):
+                    named[number] = run_id
+        own = named.pop(first, "")
+        swallowed: dict[str, int] = {}
+        for number, run_id in named.items():
+            swallowed.setdefault(run_id, number)
+        if swallowed:
+            lost = f"{counted(len(named), 'row')} of {counted(len(swallowed), 'run')} went with it"
+            flaw = SharedFlaw(
+                location=replace(flaw.location, record=escaped(own) if own else None),
+                message=f"{flaw.message}; {lost}: {listing(swallowed)}",
+                hint=flaw.hint,
+            )
+        yield Row(first, {"run_id": own} if own else {}, flaw)
+        for run_id, number in swallowed.items():
+            yield Row(number, {"run_id": run_id}, flaw)
 
     def _not_utf8(self, bad_byte: tuple[int, int, int]) -> Problem:
         line, column, byte = bad_byte
@@ -218,6 +238,18 @@ def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) ->
         columns = [cells[place::width] for place in places]
     is_tight = text.isascii() and not any(map(text.__contains__, _SPACES.replace(delimiter, "")))
     return columns if is_tight else list(map(stripped, columns))
+
+
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Lets csv split cells as long as a line may be; its bound is the process's, which is put back at once."""
+    with _limit_lock:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, MAX_LINE_BYTES))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _is_utf8(text: str) -> bool:

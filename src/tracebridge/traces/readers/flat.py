@@ -24,6 +24,7 @@ from tracebridge.traces.readers.flat_run import OUTCOME_WORDS, RunReading
 from tracebridge.traces.readers.json_table import JsonTable
 from tracebridge.traces.readers.parquet_table import ParquetTable
 from tracebridge.traces.readers.plain_runs import PlainRuns
+from tracebridge.traces.readers.row_block import SharedFlaw
 from tracebridge.traces.readers.step_values import with_values
 from tracebridge.traces.readers.table import Table, listing
 from tracebridge.traces.sniff import plain_name, shape
@@ -39,6 +40,7 @@ __all__ = ["OUTCOME_WORDS", "FlatReader"]
 
 _MAX_PROBLEMS_PER_RUN = 5
 _MAX_LISTED = 20
+_MAX_REMEMBERED = 1 << 10
 
 
 class FlatReader:
@@ -120,7 +122,7 @@ class FlatReader:
                     raise TraceError(Problem(location=place, message=f"more than {MAX_HELD_ROWS:,} rows", hint=hint))
         _check_columns(table, file)
         if not survey.n_rows and survey.nameless.problems:
-            raise TraceError(_first(survey.nameless.problems, survey.nameless.n_problems, "in this file"))
+            raise TraceError(_first(survey.nameless.problems, "in this file", survey.nameless.n_problems))
         log.update(survey.nameless)
         if "state" not in table.fields and not survey.names_states:
             raise TraceError(Problem(location=place, message="no column names the states", hint="--map state=COLUMN"))
@@ -136,26 +138,27 @@ class FlatReader:
             message = f"run ids of an earlier file stand here again; the runs here are called {escaped(prefix)}<run_id>"
             log.note(Problem(location=place, message=message, hint="a run that goes on in a second file is not joined"))
         attributes = sorted(name for name in table.fields if name.startswith(ATTRIBUTE_PREFIX))
-        n_used = n_known = 0
         plain_runs = PlainRuns(file.label, prefix=prefix, state_field=state_field, attributes=attributes)
+        told: set[object] = set()
+        _not_told(survey.nameless.problems, told)
+        n_used = n_known = 0
         for run in whole_runs(map(with_values, blocks), survey.n_rows, file.label):
-            if (found := plain_runs.trace(run)) is not None:
-                trace, has_outcome = found
-            else:
-                reading = RunReading(file.label, run.run_id, run.rows(), state_field, attributes)
-                trace, has_outcome = reading.trace(prefix), reading.has_outcome
-                if reading.problems:
-                    log.refuse(_first(reading.problems, len(reading.problems), "in this run"))
-                    continue
-            n_used += 1
-            n_known += has_outcome
+            found = plain_runs.trace(run)
             if found is None:
+                reading = RunReading(file.label, run.run_id, run.rows(), state_field, attributes)
+                trace = reading.trace(prefix)
+                if reading.problems:
+                    log.refuse(_first(_not_told(reading.problems, told), "in this run"))
+                    continue
                 try:
                     encode_checked(trace)
                 except TraceError as error:
                     log.refuse(error.problems)
                     continue
-            yield trace
+                found = trace, reading.has_outcome
+            n_used += 1
+            n_known += found[1]
+            yield found[0]
         if n_used and not n_known:
             which = "no run" if n_used == len(survey.n_rows) else "no run that can be used"
             message = f"{which} has an outcome: {counted(n_used, 'run')} censored"
@@ -171,13 +174,23 @@ def _table_of(
     return (JsonTable if kind == "object" else DelimitedTable)(file, max_bytes=max_bytes, only=only)
 
 
-def _first(problems: Sequence[Problem], number: int, where: str) -> list[Problem]:
-    """The first few of a number of problems, and how many more there are."""
+def _first(problems: Sequence[Problem], where: str, number: int | None = None) -> list[Problem]:
+    """The first few of a number of problems, by default so many, and how many more there are."""
     first = list(problems[:_MAX_PROBLEMS_PER_RUN])
-    if beyond := number - len(first):
+    if beyond := (len(problems) if number is None else number) - len(first):
         place = Location(path=first[0].location.path, record=first[0].location.record)
         first.append(Problem(location=place, message=f"and {counted(beyond, 'more problem')} {where}"))
     return first
+
+
+def _not_told(problems: Sequence[Problem], told: set[object]) -> list[Problem]:
+    """Those of a run's problems that have not been told with another run; the ones that runs share come first."""
+    shared = {(problem.location, problem.message): problem for problem in problems if isinstance(problem, SharedFlaw)}
+    new = [problem for key, problem in shared.items() if key not in told]
+    if len(told) > _MAX_REMEMBERED:
+        told.clear()
+    told.update(shared)
+    return [*new, *(problem for problem in problems if not isinstance(problem, SharedFlaw))]
 
 
 def _check_columns(table: Table | ParquetTable, file: InputFile) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, Problem, TraceError
@@ -132,4 +133,4 @@ def _nameless(line: int, flaw: Problem | None, label: str) -> Problem:
     lost = "a run may have lost this step"
     if flaw is None:
         return Problem(location=Location(path=label, line=line), message="the row names no run", hint=lost)
-    return Problem(location=flaw.location, message=flaw.message, hint=f"{flaw.hint}; {lost}" if flaw.hint else lost)
+    return replace(flaw, hint=f"{flaw.hint}; {lost}" if flaw.hint else lost)

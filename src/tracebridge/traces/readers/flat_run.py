@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,7 @@ from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import ATTRIBUTE_PREFIX
 from tracebridge.traces.readers.flat_rows import ABSORBERS, INTEGER
-from tracebridge.traces.readers.row_block import as_texts
+from tracebridge.traces.readers.row_block import SharedFlaw, as_texts
 from tracebridge.traces.readers.step_values import BLANK_WORDS, CONVERTED, plain, step_value
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ class RunReading:
         )
 
     def _named(self, flaw: Problem) -> Problem:
-        at = flaw.location
-        place = Location(path=at.path, line=at.line, column=at.column, record=escaped(self._run_id), field=at.field)
-        return Problem(location=place, message=flaw.message, hint=flaw.hint)
+        if isinstance(flaw, SharedFlaw):
+            return flaw
+        return replace(flaw, location=replace(flaw.location, record=escaped(self._run_id)))
 
     def _problem(self, row: int, field: str, message: str, hint: str | None = None) -> None:
         location = Location(path=self._label, line=self._lines[row], record=escaped(self._run_id), field=field)

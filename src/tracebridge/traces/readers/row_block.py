@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracebridge.errors import Problem
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from tracebridge.errors import Problem
 
 
 class Row(NamedTuple):
@@ -23,6 +24,11 @@ class Row(NamedTuple):
     line: int
     values: dict[str, str]
     flaw: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFlaw(Problem):
+    """One flaw of rows of several runs: told of one of them, it is told of all. It names the run that it is in."""
 
 
 class RowBlock(NamedTuple):
