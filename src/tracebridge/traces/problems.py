@@ -70,6 +70,8 @@ def counted(number: int, noun: str) -> str:
 
 def escaped(text: str, limit: int = 60) -> str:
     """A name as a message shows it: on one line, what does not print escaped, cut."""
+    if len(text) <= limit and text.isprintable():
+        return text
     printable = text[:limit]
     if not printable.isprintable():
         printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)

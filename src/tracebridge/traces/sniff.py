@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -65,9 +64,19 @@ class Shape:
         return _OTHER_KINDS[self.kind]
 
 
-@lru_cache(maxsize=2)
+_latest: dict[str, tuple[bytes, Shape]] = {"shape": (b"", Shape(kind="empty"))}
+
+
 def shape(head: bytes) -> Shape:
-    """The shape of a file that starts with ``head``; takes time linear in it."""
+    """The shape of a file that starts with ``head``; takes time linear in it, but none if asked the same again."""
+    known, found = _latest["shape"]
+    if known is not head:  # not by its value: to hash it would cost more than to tell its shape
+        found = _told_shape(head)
+        _latest["shape"] = head, found
+    return found
+
+
+def _told_shape(head: bytes) -> Shape:
     start = head.lstrip()
     if not start:
         return Shape(kind="empty")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,6 @@ from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.problems import ProblemLog
@@ -146,7 +147,7 @@ def is_own_end(status: str | None) -> bool:
 def _steps(run: _Run) -> tuple[Step, ...]:
     if run.trajectory is None:
         return agent_steps(run.history or [], is_error=lambda message: bool(message.error))
-    return tuple(_step(turn) for turn in run.trajectory)
+    return tuple(map(_step, run.trajectory))
 
 
 def _step(turn: _Turn) -> Step:
@@ -164,12 +165,13 @@ def _model(run: _Run, file: InputFile) -> str | None:
         return replay.agent.model.name
     if file.path is None:
         return None
-    found = _model_of_folder(file.path.absolute().parent)
-    return _model_of_folder(file.path.resolve().parent) if found is None and file.path.is_symlink() else found
+    found = _model_of_folder(os.path.abspath(file.path.parent))  # noqa: PTH100 - without a path for every file
+    return _model_of_folder(str(file.path.resolve().parent)) if found is None and file.path.is_symlink() else found
 
 
 @lru_cache(maxsize=256)
-def _model_of_folder(folder: Path) -> str | None:
+def _model_of_folder(folder: str) -> str | None:
     """The model in the name of a folder of runs, or of the one above: both are named ``model__dataset__...``."""
-    names = [each.name for each in (folder.resolve(), folder.resolve().parent)]
+    place = Path(folder).resolve()
+    names = [place.name, place.parent.name]
     return next((name.split("__")[0] for name in names if name.count("__") >= 2), None)
