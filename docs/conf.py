@@ -19,6 +19,8 @@ exclude_patterns = ["_ext"]
 default_role = "literal"  # `name` in a docstring
 smartquotes = False  # two hyphens are an option's
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
 html_title = f"tracebridge {release}"
 
 myst_enable_extensions = ["colon_fence"]
