@@ -293,3 +293,17 @@ def test_schema_and_doctor(capsys):
     engines = json.loads(capsys.readouterr().out)["engines"]
     first = {name: engines[0][name] for name in ("engine", "arithmetic", "result")}
     assert first == {"engine": "closed-form", "arithmetic": "double", "result": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        (path, command)
+        for path, command in COMMANDS
+        if any(isinstance(p, click.Option) and p.required for p in command.params)
+    ],
+)
+def test_a_required_option_that_is_missing_is_told(here: Path, capsys: pytest.CaptureFixture[str], path, command):
+    arguments = ["runs.csv" for parameter in command.params if isinstance(parameter, click.Argument)]
+    assert run([*path, *arguments]) == 2
+    assert "Missing option" in capsys.readouterr().err

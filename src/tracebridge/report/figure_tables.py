@@ -25,7 +25,11 @@ def figure_table(findings: Findings, figures: KeyFigures) -> str:
         ("deviation", "standard deviation of these steps", f"{figures.standard_deviation:.4g}"),
         ("horizon", "horizon: smallest d with R_inf - R(d) <= 0.01", _steps(figures.horizon)),
         ("median", "median steps of a success", _steps(figures.median_success)),
-        ("steps_per_failure", "steps per run that does not succeed", f"{figures.steps_per_failure:.6g}"),
+        (
+            "steps_per_failure",
+            "steps run for each run that does not succeed, MTTA / (1 - R_inf)",
+            f"{figures.steps_per_failure:.6g}",
+        ),
     ]
     columns = ["figure", _marked("value", findings)]
     shown = [[text, value] for _, text, value in rows]

@@ -62,11 +62,11 @@ def certificate_section(results: Document) -> CertificateSection:
     kind = recorded.get("kind")
     details, figure, reading = Markup(""), None, list[str]()
     if kind == "certificate":
-        certificate = Certificate.from_dict(recorded)
+        certificate = Certificate.from_dict(recorded, "results.certificate")
         details = markdown_html(certificate_markdown(certificate), caption="Certificate")
         figure, reading = _departures(certificate.statistics, certificate)
     elif kind == "model-certificate":
-        model = ModelCertificate.from_dict(recorded)
+        model = ModelCertificate.from_dict(recorded, "results.certificate")
         details = markdown_html(model_certificate_markdown(model), caption="Certificate")
         figure, reading = _departures(model.path.statistics, model)
     return CertificateSection(

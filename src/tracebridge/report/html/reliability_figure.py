@@ -137,7 +137,7 @@ _FIGURES = (
     ("deviation", "MTTA_standard_deviation", "standard deviation of these steps", 4),
     ("horizon", "horizon_0.01", "horizon: smallest d with R_inf - R(d) at most 0.01", 6),
     ("median", "median_steps_to_success", "median steps of a success", 6),
-    ("steps_per_failure", "steps_per_failure", "steps per run that does not succeed", 6),
+    ("steps_per_failure", "steps_per_failure", "steps run for each run that does not succeed, MTTA / (1 - R_inf)", 6),
 )
 
 

@@ -31,11 +31,25 @@ _DECIDED = {"satisfied": True, "violated": False}
 def inconsistencies(evidence: Evidence) -> Iterator[Difference]:
     """Everything in a document that contradicts something else in it; nothing is computed again for this."""
     for path, recorded, expected in _pairs(evidence):
-        if recorded != expected:
-            meaning = _MEANING.get(path)
-            yield Difference(path=path, kind="inconsistent", recorded=recorded, found=expected, message=meaning)
+        for place, one, other in _apart(path, recorded, expected):
+            yield Difference(path=place, kind="inconsistent", recorded=one, found=other, message=_MEANING.get(path))
     for i, entry in enumerate(evidence.results["properties"]):
         yield from _of_property(entry, f"results.properties[{i}]")
+
+
+def _apart(path: str, recorded: Any, expected: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The innermost objects' fields in which two values of one shape differ; the values where they have no such."""
+    if recorded == expected:
+        return
+    match recorded, expected:
+        case dict(), dict() if recorded.keys() == expected.keys():
+            for name, value in recorded.items():
+                yield from _apart(f"{path}.{name}", value, expected[name])
+        case [dict(), *_], list() if len(recorded) == len(expected):
+            for i, pair in enumerate(zip(recorded, expected, strict=True)):
+                yield from _apart(f"{path}[{i}]", *pair)
+        case _:
+            yield path, recorded, expected
 
 
 def _pairs(evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
