@@ -18,7 +18,9 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 # The last alternative matches the opening quote of a string that the head cuts off: without it, every escaped quote
 # inside would be tried as a new opening quote and the scan would be quadratic.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],]|"', re.DOTALL)
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_find_token = re.compile(rb'(%s|[{}\[\],]|")' % _STRING, re.DOTALL).search
+_match_to_bracket = re.compile(rb'(?:[^"{}\[\]]++|%s)*+([{}\[\]])' % _STRING, re.DOTALL).match
 
 
 _OTHER_KINDS = {
@@ -126,8 +128,9 @@ def _keys(head: bytes, level: int) -> frozenset[str]:
     keys = []
     depth = 0
     key_may_follow = False
-    for match in _TOKEN.finditer(head):
-        token = match[0]
+    at = 0
+    while found := (_match_to_bracket if depth > level else _find_token)(head, at):
+        token, at = found[1], found.end()
         if token in (b"{", b"["):
             depth += 1
             key_may_follow = depth == level and token == b"{"
