@@ -41,6 +41,12 @@ def test_what_storm_cannot_evaluate_in_any_form(table: dict[str, EngineSupport])
     }
 
 
+def test_what_is_about_choices_is_asked_of_a_process(table: dict[str, EngineSupport]) -> None:
+    assert {name for name, each in table.items() if each.tools.construct.decision_process and each.storm == "yes"} == {
+        "several objectives"
+    }
+
+
 def test_storm_is_asked_in_its_own_words_where_it_has_them(table: dict[str, EngineSupport]) -> None:
     for name in ("probability, unbounded until", "LTL", "condition", "expected time", "steady state", "reward bound"):
         assert table[name].storm == "yes", name

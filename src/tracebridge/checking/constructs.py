@@ -6,13 +6,15 @@ PRISM, which need not be here, is not asked: what counts is whether there is a q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from tracebridge.chain import MarkovChain, RewardStructure
+from tracebridge.chain import DecisionProcess, MarkovChain, RewardStructure
 from tracebridge.checking.closedform import ClosedFormSession
+from tracebridge.checking.decision import DecisionClosedFormSession
+from tracebridge.checking.decision_storm import DecisionStormSession
 from tracebridge.checking.engine import EngineSession
 from tracebridge.checking.evaluate import PropertyChecker
 from tracebridge.checking.prism_formulation import formulate, parts_of
@@ -24,6 +26,9 @@ from tracebridge.pctl.ast import Property
 
 #: ``yes``; ``rewritten`` if the engine is asked something else that has the same value; ``no``.
 Support = Literal["yes", "rewritten", "no"]
+
+#: The model that an example is checked on, and the sessions of the closed form and of Storm.
+_Asked: TypeAlias = tuple[MarkovChain, EngineSession, EngineSession]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +42,34 @@ class EngineSupport:
 
 
 def engine_support() -> tuple[EngineSupport, ...]:
-    """Every construct with what the engines make of its example on a small chain.
+    """Every construct with what the engines make of its example on a small chain, or on it as a decision process.
 
     Raises:
         EngineError: Storm is not there, or failed.
     """
     chain = _example_chain()
+    process = _as_process(chain)
     with lent_worker() as worker:
         worker.ensure_running()
-        closed_form = ClosedFormSession(chain)
-        storm = StormSession(chain, exact=False, worker=worker)
-        return tuple(
-            EngineSupport(
-                tools=tools,
-                closed_form=_support(chain, closed_form, tools.construct.example),
-                storm=_support(chain, storm, tools.construct.example),
-                prism=_prism_support(tools.construct.example),
-            )
-            for tools in construct_table()
+        of_chains: _Asked = (chain, ClosedFormSession(chain), StormSession(chain, exact=False, worker=worker))
+        of_processes: _Asked = (
+            process.frame,
+            DecisionClosedFormSession(process),
+            DecisionStormSession(process, exact=False, worker=worker),
         )
+        found = []
+        for tools in construct_table():
+            example = tools.construct.example
+            model, closed_form, storm = of_processes if tools.construct.decision_process else of_chains
+            found.append(
+                EngineSupport(
+                    tools=tools,
+                    closed_form=_support(model, closed_form, example),
+                    storm=_support(model, storm, example),
+                    prism=_prism_support(example),
+                )
+            )
+        return tuple(found)
 
 
 def _support(chain: MarkovChain, session: EngineSession, example: str) -> Support:
@@ -93,4 +107,16 @@ def _example_chain() -> MarkovChain:
             "r": RewardStructure.from_fractions([1, 2, 0, 0]),
             "cost": RewardStructure.from_fractions([2, 1, 0, 0]),
         },
+    )
+
+
+def _as_process(chain: MarkovChain) -> DecisionProcess:
+    """The chain as a process with one choice in each state."""
+    return DecisionProcess(
+        states=chain.states,
+        actions=(("",),) * chain.n_states,
+        transitions=chain.transitions,
+        initial=chain.initial,
+        labels=chain.labels,
+        rewards=chain.rewards,
     )

@@ -16,6 +16,7 @@ from tracebridge.closedform.decision.path_probability import PathProbability
 from tracebridge.closedform.decision.reward import ExpectedReward
 from tracebridge.errors import UnsupportedError
 from tracebridge.pctl.ast import Probability, Quantified, Reward
+from tracebridge.pctl.printer import format_formula
 
 if TYPE_CHECKING:
     from tracebridge.closedform.decision.optimiser import Optimiser
@@ -51,4 +52,4 @@ def optimal_values(optimiser: Optimiser, operator: Operator, holds: Holds) -> Op
             return ExpectedReward(optimiser).optimum(operator, holds)
         case Reward():
             raise UnsupportedError("of a decision process R is not evaluated under a condition")
-    raise UnsupportedError(f"of a decision process {type(operator).__name__} is not evaluated, only P, R, A and E")
+    raise UnsupportedError(f"of a decision process only P, R, A and E are evaluated, not {format_formula(operator)}")
