@@ -70,7 +70,10 @@ NAME = '"n": '
             NAME + 'R{"step"}=? [ C ];',
             '1:6: error: unknown reward structure "step" (did you mean "steps"?)',
         ),
-        ('//@ credibel 0.9\n"n": true;', "1:1: warning: unknown annotation 'credibel' (did you mean credible?)"),
+        (
+            '//@ requirment R1\n"n": true;',
+            "1:1: warning: unknown annotation 'requirment' (did you mean requirement?)",
+        ),
         (
             '//@ owner me\n"n": true;',
             "1:1: warning: unknown annotation 'owner' (the keys are requirement, credible, severity, note)",

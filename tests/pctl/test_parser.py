@@ -21,7 +21,7 @@ def test_declarations_names_and_annotations() -> None:
     file = parse_properties(
         'const int k = 3; const double p; const bool b = true; const n = 2;\nlabel "done" = "a" | "b";\n'
         "//@ requirement REQ-7\n//@ credible 0.95   over the posterior\n"
-        '"große Tat": P>=p [ F<=k "done" ];\n//@ severity minor'
+        '"große Tat": P>=p [ F<=k "done" ];\n//@ note minor'
     )
     assert [(constant.name, constant.type) for constant in file.constants] == [
         ("k", "int"),
@@ -36,7 +36,28 @@ def test_declarations_names_and_annotations() -> None:
     assert entry.annotation("requirement") == "REQ-7"
     assert entry.annotation("credible") == "0.95"
     assert entry.annotation("severity") is None
-    assert [note.key for note in file.unattached] == ["severity"]
+    assert [note.key for note in file.unattached] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ('//@ credble 0.95\nP>=0.5 [ F "a" ]', (1, 1), "'credble' is unknown.*did you mean credible"),
+        ('P=? [ F "b" ]\n//@ Credible 0.95\nP>=0.5 [ F "a" ]', (2, 1), "'Credible' is unknown"),
+        ('//@ severty advisory\nP>=0.5 [ F "a" ]', (1, 1), "did you mean severity"),
+        ('P>=0.5 [ F "a" ];\n//@ credible 0.95\n', (2, 1), "no property follows the annotation credible"),
+    ],
+)
+def test_a_slip_in_what_verdicts_depend_on_is_refused(text: str, place: tuple[int, int], said: str) -> None:
+    with pytest.raises(PropertyError, match=said) as caught:
+        parse_properties(text)
+    (problem,) = caught.value.problems
+    assert (problem.location.line, problem.location.column) == place
+
+
+def test_annotations_of_others_are_kept() -> None:
+    text = '//@ owner me\n//@ credits none\n//@ cred x\nP>=0.5 [ F "a" ]'
+    assert [note.key for note in parse_properties(text).properties[0].annotations] == ["owner", "credits", "cred"]
 
 
 def test_properties_end_at_a_semicolon_or_at_the_end_of_their_line() -> None:

@@ -203,7 +203,7 @@ LAYOUT = [
     "//",
     "// a remark",
     "//@ requirement R more words",
-    "//@ severity blocking",
+    "//@ note blocking",
     "//@",
     "const int K = 3; // behind",
     "const int K =\n\n3;",

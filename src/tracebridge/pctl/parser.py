@@ -6,14 +6,14 @@ import sys
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracebridge.errors import Location, Problem, PropertyError
 from tracebridge.pctl.ast import Constant, Formula, LabelDefinition, Property, PropertyFile
 from tracebridge.pctl.nesting import MAX_DEPTH, check_depth
-from tracebridge.pctl.remarks import attach_remarks
+from tracebridge.pctl.remarks import attach_remarks, mistaken_annotations
 from tracebridge.pctl.source import MAX_PROBLEMS, Source
 from tracebridge.pctl.typecheck import check_file, check_formula
 
@@ -34,8 +34,9 @@ def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
         path: where it came from, for messages.
 
     Raises:
-        PropertyError: the text does not parse, or something in it has the wrong type; every error, up to
-            ``MAX_PROBLEMS``, with its source line and a caret.
+        PropertyError: the text does not parse, something in it has the wrong type, or an annotation that verdicts
+            depend on is misspelt or belongs to no property; every error, up to ``MAX_PROBLEMS``, with its source line
+            and a caret.
     """
     source = Source(_checked_size(text, path).removeprefix("\ufeff"), path)
     items = _parse_file(source)
@@ -54,6 +55,8 @@ def parse_properties(text: str, *, path: str | None = None) -> PropertyFile:
         trailing_comments=tuple(trailing.comments),
         path=path,
     )
+    if mistaken := [*islice(mistaken_annotations(file, source), MAX_PROBLEMS)]:
+        raise PropertyError(mistaken)
     check_file(file, source)
     return file
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tracebridge.errors import Problem
 from tracebridge.pctl import ast
 from tracebridge.pctl.source import Source
 
 ANNOTATION_KEYS = ("requirement", "credible", "severity", "note")
 """The annotations that tracebridge knows; a file may carry others, and ``lint`` names them."""
 
-_ONE_WORD_KEYS = ("credible", "severity")
+DECIDING_KEYS = ("credible", "severity")
+"""The annotations that verdicts and gates depend on: what may be a slip in one of them is refused."""
+
+_LIKENESS = 0.7  # `credble` and `Credible` are like `credible`, `credits` is not
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*"|//[^\r\n]*')
 
 Item = ast.Constant | ast.LabelDefinition | ast.Property
@@ -40,7 +45,7 @@ class Remarks:
             return
         key, *rest = text[3:].split(maxsplit=1) or [""]
         value = " ".join(rest[0].splitlines()).strip() if rest else ""  # Unicode has more line ends
-        if key in _ONE_WORD_KEYS and len(words := value.split(maxsplit=1)) > 1:
+        if key in DECIDING_KEYS and len(words := value.split(maxsplit=1)) > 1:
             value = words[0]
             self.comments.append(f"// {words[1]}")
         self.annotations.append(ast.Annotation(key=key, value=value, span=span))
@@ -54,6 +59,20 @@ class Remarks:
         """The annotations that wait, which wait no more."""
         annotations, self.annotations = tuple(self.annotations), []
         return annotations
+
+
+def mistaken_annotations(file: ast.PropertyFile, source: Source) -> Iterator[Problem]:
+    """Annotations that are meant to decide something and would decide nothing: misspelt, or before no property."""
+    for note in (note for each in file.properties for note in each.annotations):
+        meant = difflib.get_close_matches(note.key.lower(), DECIDING_KEYS, n=1, cutoff=_LIKENESS)
+        if meant and note.key not in ANNOTATION_KEYS and note.span is not None:
+            message = f"the annotation {note.key[:80]!r} is unknown, and would decide nothing"
+            yield source.problem(note.span, message, f"did you mean {meant[0]}?")
+    for note in file.unattached:
+        if note.key in DECIDING_KEYS and note.span is not None:
+            yield source.problem(
+                note.span, f"no property follows the annotation {note.key}", "put it before its property"
+            )
 
 
 def _comments(source: Source) -> Iterator[tuple[str, ast.Span]]:
