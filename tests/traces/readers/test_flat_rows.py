@@ -198,7 +198,7 @@ def test_the_memory_of_a_large_file_is_that_of_its_runs(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4_000_000  # 30,000 rows take some 15 MB
+    assert peak < 5_000_000  # 30,000 rows take some 15 MB
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

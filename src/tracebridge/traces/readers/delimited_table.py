@@ -210,7 +210,7 @@ def _block(piece: bytes, first: int, delimiter: str, width: int, places: Mapping
     return RowBlock(range(first, first + len(cells["run_id"])), cells, {})
 
 
-def _quoted(text: str, delimiter: str, width: int, places: Collection[int]) -> list[list[str]]:
+def _quoted(text: str, delimiter: str, width: int, places: Collection[int]) -> Sequence[Sequence[str]]:
     """The stripped cells of some columns, where each line is a row; cells may be quoted.
 
     Raises:
@@ -222,7 +222,7 @@ def _quoted(text: str, delimiter: str, width: int, places: Collection[int]) -> l
     return [stripped(list(map(itemgetter(place), rows))) for place in places]
 
 
-def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) -> list[list[str]]:
+def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) -> Sequence[Sequence[str]]:
     """As `_quoted`, where no cell is quoted: cells are what stands between delimiters and line ends."""
     end = "\r\n" if "\r" in text else "\n"
     lines = text.removesuffix(end).split(end)
@@ -232,7 +232,7 @@ def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) ->
     depth = max(places) + 1
     if 2 * depth <= width:
         rows = [line.split(delimiter, depth) for line in lines]
-        columns = [list(map(itemgetter(place), rows)) for place in places]
+        columns: list[Sequence[str]] = [list(map(itemgetter(place), rows)) for place in places]
     else:
         cells = joined.split(delimiter)
         columns = [cells[place::width] for place in places]

@@ -14,11 +14,11 @@ from tracebridge.traces.json_text import JsonTextError, decode_strictly, has_esc
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import find_columns
 from tracebridge.traces.readers.row_block import Row, RowBlock
-from tracebridge.traces.readers.step_values import own_kind
+from tracebridge.traces.readers.step_values import own_values
 from tracebridge.traces.readers.table import Table, lines_of, stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -56,13 +56,13 @@ class JsonTable(Table):
             values = self._values(piece)
         except _UNREADABLE:
             return None
-        cells = {name: _cells(given, own_kind(name, values.keys())) for name, given in values.items()}
+        cells = {name: _cells(name, given, values.keys()) for name, given in values.items()}
         columns = {name: column for name, column in cells.items() if column is not None}
         if len(columns) < len(cells) or "" in columns.get("run_id", [""]):
             return None
         return RowBlock(range(first, first + len(columns["run_id"])), columns, {})
 
-    def _values(self, piece: bytes) -> dict[str, list[Any]]:
+    def _values(self, piece: bytes) -> dict[str, Sequence[Any]]:
         """The values of each field, None where a row has none.
 
         Raises:
@@ -157,7 +157,7 @@ class _RowType:
         self._getters = {name: attrgetter(attributes[column]) for name, column in columns.items()}
         self._places = {name: keys.index(column) for name, column in columns.items()}
 
-    def values(self, piece: bytes) -> dict[str, list[Any]]:
+    def values(self, piece: bytes) -> dict[str, Sequence[Any]]:
         """The values of each field in the lines of a piece.
 
         Raises:
@@ -169,7 +169,7 @@ class _RowType:
         if len(self._getters) <= _FEW_COLUMNS:
             return {name: list(map(get, records)) for name, get in self._getters.items()}
         columns = list(zip(*map(msgspec.structs.astuple, records), strict=True))
-        return {name: list(columns[place]) for name, place in self._places.items()}
+        return {name: columns[place] for name, place in self._places.items()}
 
 
 def _objects(decoder: msgspec.json.Decoder[T], piece: bytes) -> list[T]:
@@ -195,14 +195,13 @@ def _has_single_keys(text: bytes, records: Sequence[Any], n_keys: int) -> bool:
     return _encode(records).count(b":") == n_colons and not has_escaped_colon(text)
 
 
-def _cells(values: list[Any], own: type | None) -> list[Any] | None:
-    """The values of a field as texts, or as they are if all are of its own kind; None if any is a container."""
-    if own is None:
-        with suppress(TypeError):  # not all are texts
-            return stripped(values)
+def _cells(name: str, values: Sequence[Any], fields: Collection[str]) -> Sequence[Any] | None:
+    """The values of one of the fields as texts, or as they are if steps have such; None if any is a container."""
+    if (found := own_values(name, values, fields)) is not None:
+        return found
+    with suppress(TypeError):  # not all are texts
+        return stripped(values)
     kinds = set(map(type, values))
-    if own is not None and kinds <= {own, NoneType}:
-        return values
     if NoneType in kinds:
         values = ["" if value is None else value for value in values]
         kinds = kinds - {NoneType} | {str}

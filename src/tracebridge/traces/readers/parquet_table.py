@@ -10,11 +10,11 @@ from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.problems import escaped, shown
 from tracebridge.traces.readers.columns import absent_columns, find_columns
 from tracebridge.traces.readers.row_block import RowBlock
-from tracebridge.traces.readers.step_values import own_kind
+from tracebridge.traces.readers.step_values import BOUNDS
 from tracebridge.traces.readers.table import listing, stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Set
+    from collections.abc import Callable, Collection, Iterator, Sequence, Set
 
     from tracebridge.traces.files import InputFile
 
@@ -105,7 +105,7 @@ class ParquetTable:
             cells = {}
             for name, column in places.items():
                 if name in needed:
-                    cells[name] = self._cells(batch.column(column), column, own_kind(name, places.keys()))
+                    cells[name] = self._cells(name, batch.column(column), column, places)
                 else:
                     self._require_texts(batch.column(column), column)
             block = RowBlock(range(number + 1, number + 1 + batch.num_rows), cells, {})
@@ -119,18 +119,29 @@ class ParquetTable:
                 yield block
             number += batch.num_rows
 
-    def _cells(self, values: Any, column: str, own: type | None) -> list[Any]:
-        """A column as it is, where it means what its texts would, or as the texts that a CSV file would have."""
+    def _cells(self, name: str, values: Any, column: str, fields: Collection[str]) -> Sequence[Any]:
+        """A column as a block has it: values, where they mean what their texts would, or the texts of a CSV file."""
+        import pyarrow.compute as pc
         from pyarrow.types import is_boolean, is_float64, is_integer
 
-        if own is not None and {bool: is_boolean, float: is_float64, int: is_integer}[own](values.type):
+        if name in BOUNDS and (is_integer(values.type) if name == "tokens" else is_float64(values.type)):
+            found = pc.min_max(values).as_py()
+            is_finite = name == "tokens" or pc.all(pc.is_finite(values)).as_py() is not False
+            if found["min"] is None or (is_finite and found["min"] >= 0 and found["max"] <= BOUNDS[name]):
+                return (values if name == "tokens" else pc.add(values, 0.0)).to_pylist()  # type: ignore[no-any-return]
+        elif name == "error" and is_boolean(values.type):
+            return values.fill_null(False).to_pylist()  # type: ignore[no-any-return]
+        elif name == "step" and is_integer(values.type) and "state" in fields and not values.null_count:
             return values.to_pylist()  # type: ignore[no-any-return]
         return self._texts(values, column)
 
     def _require_texts(self, values: Any, column: str) -> None:
         """Refuse a column as `_texts` does, without making texts of it."""
         import pyarrow
+        from pyarrow.types import is_boolean, is_float32, is_float64, is_integer
 
+        if any(is_kind(values.type) for is_kind in (is_boolean, is_float32, is_float64, is_integer)):
+            return
         try:
             values.cast(pyarrow.string()).validate(full=True)
         except pyarrow.ArrowException:

@@ -131,10 +131,10 @@ def _are_in_order(numbers: Sequence[Any]) -> bool:
     """Whether the numbers of steps are 0, 1, 2, ... or 1, 2, 3, ..., or there are none."""
     first = numbers[0] if numbers else ""
     if first in ("0", "1"):
-        return numbers == _NUMERALS[int(first) : int(first) + len(numbers)]
+        return list(numbers) == _NUMERALS[int(first) : int(first) + len(numbers)]
     if first in (0, 1):
-        return numbers == list(range(first, first + len(numbers)))
-    return not first and numbers.count(first) == len(numbers)
+        return list(numbers) == list(range(first, first + len(numbers)))
+    return first == "" and numbers.count("") == len(numbers)
 
 
 def _sole(texts: Sequence[str]) -> str | None:

@@ -36,13 +36,13 @@ class RowBlock(NamedTuple):
 
     Attributes:
         lines: where each row starts in the file.
-        columns: for each field that has a column, ``run_id`` always among them, what the rows have: texts, blank where
-            there is no value; or all values of the field's own kind (`own_kind`), None where there is no value.
+        columns: for each field that has a column, ``run_id`` always among them, what the rows have: all texts, blank
+            where there is no value, or all values (`own_values`).
         flaws: why a row cannot be used, by its place in the block; of its cells only the run then counts.
     """
 
     lines: Sequence[int]
-    columns: Mapping[str, list[Any]]
+    columns: Mapping[str, Sequence[Any]]
     flaws: Mapping[int, Problem]
 
     @staticmethod

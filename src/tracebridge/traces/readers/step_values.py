@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from tracebridge.traces.model import Count, Probability, Seconds
 from tracebridge.traces.problems import shown
-from tracebridge.traces.readers.row_block import RowBlock, as_texts
+from tracebridge.traces.readers.row_block import RowBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 BLANK_WORDS = frozenset({"", "nan", "none", "null", "na", "n/a"})
 CONVERTED = ("error", "confidence", "tokens", "duration")
@@ -22,30 +22,20 @@ CONVERTED = ("error", "confidence", "tokens", "duration")
 
 _ERROR_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER_TYPES: Mapping[str, Any] = MappingProxyType({"confidence": Probability, "tokens": Count, "duration": Seconds})
-_OWN_KINDS: Mapping[str, type] = MappingProxyType(
-    {"step": int, "error": bool, "confidence": float, "tokens": int, "duration": float}
-)
+BOUNDS: Mapping[str, float] = MappingProxyType({"confidence": 1, "tokens": 2**63 - 1, "duration": sys.float_info.max})
+"""Numbers from 0 to these are known to be right; what is larger is looked into."""
 
-# A column at once, of finite numbers that JSON has. Structs, because msgspec looks through their types once, and
-# through that of a list each time.
+# A column at once. Structs, because msgspec looks through their types once, and through that of a list each time.
 _COLUMN_TYPES: Mapping[str, Any] = MappingProxyType(
     {
-        name: msgspec.defstruct(f"_{name.title()}Column", [("values", list[kind | None])], array_like=True)  # type: ignore[valid-type]
-        for name, kind in (
-            ("confidence", Probability),
-            ("tokens", Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]),
-            ("duration", Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]),
+        name: msgspec.defstruct(
+            f"_{name.title()}Column",
+            [("values", list[Annotated[kind, msgspec.Meta(ge=0, le=BOUNDS[name])] | None])],  # type: ignore[valid-type]
+            array_like=True,
         )
+        for name, kind in (("confidence", float), ("tokens", int), ("duration", float))
     }
 )
-
-
-def own_kind(field: str, fields: Collection[str]) -> type | None:
-    """The kind of value that the column of a field may hold instead of their texts, which then mean the same.
-
-    The numbers of steps are that only where there is a ``state``, too; else they may be names.
-    """
-    return None if field == "step" and "state" not in fields else _OWN_KINDS.get(field)
 
 
 def plain(text: str) -> str:
@@ -73,32 +63,45 @@ def step_value(name: str, text: str) -> Any:
         raise msgspec.ValidationError(f"{error}, got {shown(word)}") from error
 
 
-def with_values(block: RowBlock) -> RowBlock:
-    """The rows with values in the ``CONVERTED`` columns; of one in which some text or number is none, the texts."""
-    columns = {name: _values(name, cells) if name in CONVERTED else cells for name, cells in block.columns.items()}
-    return block._replace(columns=columns)
+def own_values(name: str, cells: Sequence[Any], fields: Collection[str]) -> Sequence[Any] | None:
+    """A column of what may stand for texts in it, as a block holds it; None if some of it must be read as a text.
 
-
-def _values(name: str, cells: list[Any]) -> list[Any]:
-    try:
-        if name == "error":
-            return _truth_values(cells)
-        if isinstance(cells[0], str):
-            return _numbers(name, cells)
-        numbers = _in_bounds(name, cells)
+    That is the truth values and numbers of steps, None for no value; and where there are states, step numbers.
+    """
+    if name in BOUNDS:
+        try:
+            numbers = _in_bounds(name, cells)
+        except (msgspec.ValidationError, OverflowError):
+            return None
         if 0 in numbers:  # -0.0 is 0, as its text is
             return [None if number is None else number + 0 for number in numbers]
         return numbers
+    kinds = set(map(type, cells))
+    if name == "error" and kinds <= {bool, NoneType}:
+        return [cell is True for cell in cells] if NoneType in kinds else cells
+    return cells if name == "step" and "state" in fields and kinds == {int} else None
+
+
+def with_values(block: RowBlock) -> RowBlock:
+    """The rows with values in the ``CONVERTED`` columns; of one in which some text is no value, the texts."""
+    columns = {
+        name: _values(name, cells) if name in CONVERTED and isinstance(cells[0], str) else cells
+        for name, cells in block.columns.items()
+    }
+    return block._replace(columns=columns)
+
+
+def _values(name: str, texts: Sequence[str]) -> Sequence[Any]:
+    try:
+        if name == "error":
+            values = {text: step_value("error", text) for text in set(texts)}
+            return [values[text] for text in texts]
+        return _numbers(name, texts)
     except msgspec.ValidationError:
-        return as_texts(cells)
+        return texts
 
 
-def _truth_values(cells: list[Any]) -> list[bool]:
-    values = {cell: step_value("error", cell) if isinstance(cell, str) else cell is True for cell in set(cells)}
-    return [values[cell] for cell in cells]
-
-
-def _numbers(name: str, texts: list[str]) -> list[Any]:
+def _numbers(name: str, texts: Sequence[str]) -> Sequence[Any]:
     """A column of texts as numbers: plain ones all at once."""
     try:
         numbers = _in_bounds(name, texts if "" not in texts else [text or "null" for text in texts], strict=False)
@@ -110,6 +113,6 @@ def _numbers(name: str, texts: list[str]) -> list[Any]:
     return _in_bounds(name, [step_value(name, text) for text in texts])
 
 
-def _in_bounds(name: str, cells: list[Any], *, strict: bool = True) -> list[Any]:
+def _in_bounds(name: str, cells: Sequence[Any], *, strict: bool = True) -> list[Any]:
     values: list[Any] = msgspec.convert([cells], _COLUMN_TYPES[name], strict=strict).values
     return values

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_LISTED = 30
-_BLOCK_BYTES = 1 << 15  # few enough for the cells to stay in the cache of the processor
+_BLOCK_BYTES = 1 << 16  # few enough for the cells to stay in the cache of the processor
 
 
 class Table(ABC):
@@ -122,7 +122,7 @@ def listing(names: Collection[str]) -> str:
     return f"{shown_names}, …" if len(names) > _MAX_LISTED else shown_names or "none"
 
 
-def stripped(texts: list[str]) -> list[str]:
+def stripped(texts: Sequence[str]) -> Sequence[str]:
     """Texts without the space around them."""
     joined = "".join(texts)
     return texts if joined.split(maxsplit=1) == [joined] else list(map(str.strip, texts))
