@@ -36,20 +36,27 @@ def decode_strictly(data: bytes) -> Any:
     """
     try:
         value = _decode(data)
-        again = _encode(value)
-        if data.startswith(again) or (again.count(b":") == data.count(b":") and not has_escaped_colon(data)):
+        if keeps_all_keys(data, value):
             return value
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
         pass  # told below, and exactly
     return _decode_slowly(data)
 
 
-def has_escaped_colon(data: bytes) -> bool:
-    """Whether a text may write a colon as an escape.
+def keeps_all_keys(data: bytes, value: object) -> bool:
+    """Whether the value that a text was decoded into surely has all of its keys; if not, a slower look must tell.
 
-    Of a key that stands twice in an object decoders keep the last. So if a text without such escapes has as many colons
-    as its value, written again, no key was dropped.
+    Of a key that stands twice in an object decoders keep the last. No key was dropped if the text is the value, written
+    again; or if it has as many colons as that, none of them as an escape.
     """
+    again = _encode(value)
+    if data.startswith(again):
+        return True
+    return again.count(b":") == data.count(b":") and not has_escaped_colon(data)
+
+
+def has_escaped_colon(data: bytes) -> bool:
+    """Whether a text may write a colon as an escape."""
     return _find_escaped_colon(data) is not None
 
 

@@ -23,7 +23,7 @@ import msgspec
 from tracebridge.errors import Location, Problem, TraceError
 from tracebridge.traces.atomic_file import replacing
 from tracebridge.traces.files import MAX_LINE_BYTES, InputFile
-from tracebridge.traces.json_text import JsonTextError, decode_strictly, has_escaped_colon
+from tracebridge.traces.json_text import JsonTextError, decode_strictly, keeps_all_keys
 from tracebridge.traces.model import Outcome, Step, Trace
 from tracebridge.traces.problems import ProblemLog, escaped, shown
 from tracebridge.traces.sniff import plain_name, shape
@@ -36,18 +36,8 @@ _CONTROL_CHARACTER = re.compile("[\x00-\x1f]")
 _MAX_PROBLEMS_PER_LINE = 20
 _name_of = attrgetter("name")
 _decode_trace = msgspec.json.Decoder(Trace).decode
+_decode_anything = msgspec.json.Decoder().decode
 _encode_trace = msgspec.json.Encoder().encode
-
-# A line as it was given: when it is written again, its fields are there even at their defaults, and no others.
-_GivenStep = msgspec.defstruct("_GivenStep", [(name, Any, msgspec.UNSET) for name in Step.__struct_fields__])
-_GivenTrace = msgspec.defstruct(
-    "_GivenTrace",
-    [
-        (name, list[_GivenStep] if name == "steps" else Any, msgspec.UNSET)  # type: ignore[valid-type]
-        for name in Trace.__struct_fields__
-    ],
-)
-_decode_given = msgspec.json.Decoder(_GivenTrace).decode
 
 
 class JsonlReader:
@@ -132,23 +122,18 @@ _names_are_clean = _CleanNames()
 class _SingleKeys:
     """Whether no key stands twice in an object of a line; false also where a second, slower look must tell.
 
-    Of a key that stands twice the decoder keeps the last, so that the trace, written again, has fewer colons than the
-    line. It has fewer, too, if the line gives a field its default value, which lines of one file do or do not: then all
-    that the line gives is decoded and written again. Of a line with an escaped colon nothing can be said.
+    A trace, written again, lacks the fields that have their default values, which lines of one file give or do not: if
+    they do, all that stands in the line is decoded once more.
     """
 
     def __init__(self) -> None:
         self._defaults_are_given = False
 
     def __call__(self, line: bytes, trace: Trace) -> bool:
-        if not self._defaults_are_given:
-            again = _encode_trace(trace)
-            if len(line) - len(again) <= 1 and line.startswith(again):
-                return True
-            if again.count(b":") == line.count(b":"):
-                return not has_escaped_colon(line)
-        self._defaults_are_given = _encode_trace(_decode_given(line)).count(b":") == line.count(b":")
-        return self._defaults_are_given and not has_escaped_colon(line)
+        if not self._defaults_are_given and keeps_all_keys(line, trace):
+            return True
+        self._defaults_are_given = keeps_all_keys(line, _decode_anything(line))
+        return self._defaults_are_given
 
 
 def examine_line(line: bytes, *, path: str | None = None, number: int | None = None) -> Trace | list[Problem]:
