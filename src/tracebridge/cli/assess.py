@@ -61,7 +61,7 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
     metavar="auto|NAME",
     shell_complete=completing(lambda: MODELS),
     help="What a state remembers beside what its step is; fit --help lists the names. auto climbs a ladder of models, "
-    "each certified on runs that it was not fitted to, and goes on with the one that passes.",
+    "each certified on runs that it was not fitted to and then on all of them, and goes on with the one that passes.",
 )
 @click.option(
     "--bootstrap",
