@@ -266,7 +266,7 @@ def test_a_quote_that_is_never_closed_ends_the_reading_there_and_is_told_once(
     tmp_path: Path, row: str, where: str, is_large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though the run has many other problems, and runs that lose rows come before it."""
-    monkeypatch.setattr(flat_rows, "LARGE_BYTES", -1 if is_large else 1 << 20)
+    monkeypatch.setattr(flat_rows, "MAX_AHEAD_ROWS", 2 if is_large else 1 << 20)
     rows = [row, *(f"{run},y,ok" for run in "bdddb")]
     text = "\n".join(["run_id,state,outcome", "a,x,ok", "b,x,ok", *["c,x"] * 5, *rows, ""])
     listed = problem(tmp_path, text)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tracebridge.errors import NothingToCheckError, TraceError
 from tracebridge.traces import Trace, open_traces, read_traces
-from tracebridge.traces.readers import delimited_table, flat, flat_rows, step_values, table
+from tracebridge.traces.readers import delimited_table, flat_rows, step_values, table
 from tracebridge.traces.readers.flat_rows import whole_runs
 from tracebridge.traces.readers.json_table import JsonTable
 from tracebridge.traces.readers.plain_runs import PlainRuns
@@ -55,7 +56,7 @@ def test_reading_twice_finds_the_same(
     path.write_text(text.getvalue() + 'a,"' * junk)
     with pytest.MonkeyPatch.context() as patch:
         once = found(path)
-        patch.setattr(flat_rows, "LARGE_BYTES", -1)
+        patch.setattr(flat_rows, "MAX_AHEAD_ROWS", 2)
         assert found(path) == once
 
 
@@ -132,7 +133,7 @@ def test_plain_blocks_and_runs_say_what_a_slower_look_at_each_row_says(
     junk = data.draw(st.sampled_from([b""] * 9 + [b"a,\xff\n", b'"', b"\r", b"\n\n", b"\0"]))
     path.write_bytes(text.getvalue().encode() + junk)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flat_rows, "LARGE_BYTES", -1 if is_large else 1 << 20)
+        patch.setattr(flat_rows, "MAX_AHEAD_ROWS", 2 if is_large else 1 << 20)
         patch.setattr(table, "_BLOCK_BYTES", block_bytes)
         by_block = found(path)
         patch.setattr(delimited_table, "_block", lambda *_: None)
@@ -188,7 +189,8 @@ def test_no_more_rows_are_held_than_interleave(tmp_path: Path, monkeypatch: pyte
         read_traces(path)
 
 
-def test_the_memory_of_a_large_file_is_that_of_its_runs(tmp_path: Path) -> None:
+def test_the_memory_of_a_large_file_is_that_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_rows, "MAX_AHEAD_ROWS", 1_000)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(rows_of(300, 100, interleaved=False)))
     stream = open_traces(path)
@@ -210,7 +212,12 @@ def test_bounds_are_told_with_their_lines(tmp_path: Path, suffix: str, monkeypat
     monkeypatch.setattr(table, "MAX_LINE_BYTES", 1_000)
     with pytest.raises(TraceError, match=rf"t\.{suffix}:101: the line is longer than 0 MiB"):
         read_traces(path)
-    path.write_bytes(text)
-    monkeypatch.setattr(flat, "MAX_DOCUMENT_BYTES", len(text) - 1)
-    with pytest.raises(TraceError, match=rf"t\.{suffix}:100: more than 0 MiB of rows"):
-        read_traces(path)
+    monkeypatch.setattr(flat_rows, "MAX_DOCUMENT_BYTES", len(text) - 1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    with pytest.raises(TraceError, match=r"<stdin>:100: more than 0 MiB of rows"):
+        read_traces("-")
+    monkeypatch.setattr(flat_rows, "MAX_DOCUMENT_BYTES", len(text))
+    monkeypatch.setattr(flat_rows, "MAX_HELD_ROWS", 98)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    with pytest.raises(TraceError, match=r"<stdin>: more than 98 rows .write them to a file"):
+        read_traces("-")

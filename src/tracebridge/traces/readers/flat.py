@@ -6,7 +6,6 @@ import difflib
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, Problem, TraceError
-from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.jsonl import encode_checked
 from tracebridge.traces.problems import ProblemLog, counted, escaped, shown
 from tracebridge.traces.readers.columns import (
@@ -19,7 +18,7 @@ from tracebridge.traces.readers.columns import (
     split_header,
 )
 from tracebridge.traces.readers.delimited_table import DelimitedTable
-from tracebridge.traces.readers.flat_rows import MAX_HELD_ROWS, RowSurvey, can_be_read_twice, surveyed, whole_runs
+from tracebridge.traces.readers.flat_rows import surveyed_rows, whole_runs
 from tracebridge.traces.readers.flat_run import OUTCOME_WORDS, RunReading
 from tracebridge.traces.readers.json_table import JsonTable
 from tracebridge.traces.readers.parquet_table import ParquetTable
@@ -30,11 +29,10 @@ from tracebridge.traces.readers.table import Table, listing
 from tracebridge.traces.sniff import plain_name, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 
     from tracebridge.traces.files import InputFile
     from tracebridge.traces.model import Trace
-    from tracebridge.traces.readers.row_block import RowBlock
 
 __all__ = ["OUTCOME_WORDS", "FlatReader"]
 
@@ -103,23 +101,7 @@ class FlatReader:
     def read(self, file: InputFile, log: ProblemLog) -> Iterator[Trace]:
         """The runs in the order of their first rows."""
         place = Location(path=file.label)
-        survey = RowSurvey(file.label, log.limit)
-        blocks: Iterable[RowBlock]
-        if can_be_read_twice(file):
-            blocks = _table_of(file, max_bytes=None)
-            with file.again() as counted_file:
-                table = _table_of(counted_file, max_bytes=None, only=surveyed)
-                for block in table:
-                    survey.add(block)
-        else:
-            table, blocks, n_rows = _table_of(file, max_bytes=MAX_DOCUMENT_BYTES), [], 0
-            for block in table:
-                survey.add(block)
-                blocks.append(block)
-                n_rows += len(block.lines)
-                if n_rows > MAX_HELD_ROWS:
-                    hint = "write them to a file, which can be read twice"
-                    raise TraceError(Problem(location=place, message=f"more than {MAX_HELD_ROWS:,} rows", hint=hint))
+        survey, table, blocks = surveyed_rows(file, _table_of, log.limit)
         _check_columns(table, file)
         if not survey.n_rows and survey.nameless.problems:
             raise TraceError(_first(survey.nameless.problems, "in this file", survey.nameless.n_problems))

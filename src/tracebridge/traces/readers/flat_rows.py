@@ -1,28 +1,32 @@
-"""The rows of a flat file by run: held until the file ends; of a large file, which is read twice, until the run is."""
+"""The rows of a flat file by run: as soon as the run ends, for which a large file is surveyed before it is read."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tracebridge.errors import Location, Problem, TraceError
+from tracebridge.traces.files import MAX_DOCUMENT_BYTES
 from tracebridge.traces.model import Outcome
 from tracebridge.traces.problems import ProblemLog, escaped
 from tracebridge.traces.readers.row_block import RowBlock, Stretch
-from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from tracebridge.traces.files import InputFile
+    from tracebridge.traces.readers.parquet_table import ParquetTable
+    from tracebridge.traces.readers.table import Table
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}(?:\.0)?")
 ABSORBERS = frozenset(outcome.value for outcome in Outcome)
 
-LARGE_BYTES = 4 << 20
-"""A file of more bytes, or a compressed one, is read twice if it can be."""
+MAX_AHEAD_ROWS = 1 << 16
+MAX_AHEAD_BYTES = 8 << 20
+"""So many rows, and so many bytes of them, are read before the first run is told; a file of more is read twice."""
 
 MAX_HELD_ROWS = 1 << 22
 MAX_HELD_BYTES = 2 << 30
@@ -77,12 +81,47 @@ class RowSurvey:
                 self.nameless.refuse(_nameless(line, block.flaws.get(place), self._label))
 
 
-def can_be_read_twice(file: InputFile) -> bool:
-    """Whether a file is large, or may be once it is decompressed, and can be read from its start again."""
-    if file.path is None or not file.path.is_file():
-        return False
-    is_packed = file.is_compressed or shape(file.head).kind == "parquet"
-    return is_packed or file.path.stat().st_size > LARGE_BYTES
+def surveyed_rows(
+    file: InputFile, table_of: Callable[..., Table | ParquetTable], limit: int
+) -> tuple[RowSurvey, Table | ParquetTable, Iterator[RowBlock]]:
+    """All rows of a file, and the survey of them with the table that it was made of.
+
+    The first rows are held. If there are more, and the file can be opened again, the survey is of a reading of its own;
+    what can be read once only is held whole.
+
+    Args:
+        file: the file.
+        table_of: makes the table of a file, of which there are ``max_bytes``, with the columns of ``only``.
+        limit: how many problems are kept.
+
+    Raises:
+        TraceError: what iterating over the table raises, or more than `MAX_HELD_ROWS` rows that can be read once only.
+    """
+    is_reread = file.path is not None and file.path.is_file()
+    survey, table = RowSurvey(file.label, limit), table_of(file, max_bytes=None if is_reread else MAX_DOCUMENT_BYTES)
+    held: deque[RowBlock] = deque()
+    blocks, n_rows = iter(table), 0
+    for block in blocks:
+        survey.add(block)
+        held.append(block)
+        n_rows += len(block.lines)
+        if is_reread and (n_rows > MAX_AHEAD_ROWS or table.n_bytes > MAX_AHEAD_BYTES):
+            survey = RowSurvey(file.label, limit)
+            with file.again() as reread:
+                table = table_of(reread, max_bytes=None, only=surveyed)
+                for each in table:
+                    survey.add(each)
+            break
+        if n_rows > MAX_HELD_ROWS and not is_reread:
+            hint = "write them to a file, which can be read twice"
+            place = Location(path=file.label)
+            raise TraceError(Problem(location=place, message=f"more than {MAX_HELD_ROWS:,} rows", hint=hint))
+    return survey, table, chain(_drained(held), blocks)
+
+
+def _drained(held: deque[RowBlock]) -> Iterator[RowBlock]:
+    while held:
+        yield held.popleft()
 
 
 def whole_runs(blocks: Iterable[RowBlock], n_rows: Mapping[str, int], label: str) -> Iterator[Stretch]:

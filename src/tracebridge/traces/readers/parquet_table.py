@@ -30,6 +30,7 @@ class ParquetTable:
         fields: the fields that have a column.
         columns: the columns.
         ignored: those of them that are no field.
+        n_bytes: how many bytes the cells read so far have.
 
     Raises:
         TraceError: while iterating, for a damaged file, one without a column for the run or for what was mapped, a
@@ -43,7 +44,7 @@ class ParquetTable:
         max_bytes: int | None = MAX_DOCUMENT_BYTES,
         only: Callable[[Set[str]], Collection[str]] | None = None,
     ) -> None:
-        """Of a file; more than ``max_bytes`` of cells, as texts, are refused.
+        """Of a file; more than ``max_bytes`` of cells are refused.
 
         Of the fields, blocks have those that ``only`` names, ``run_id`` among them; what is wrong with others is still
         told.
@@ -54,6 +55,7 @@ class ParquetTable:
         self.fields: set[str] = set()
         self.columns: set[str] = set()
         self.ignored: set[str] = set()
+        self.n_bytes = 0
 
     def __iter__(self) -> Iterator[RowBlock]:
         try:
@@ -100,7 +102,7 @@ class ParquetTable:
 
     def _blocks(self, opened: Any, places: dict[str, str]) -> Iterator[RowBlock]:
         needed = places.keys() if self._only is None else self._only(places.keys())
-        number = n_bytes = 0
+        number = 0
         for batch in opened.iter_batches(batch_size=_BATCH_ROWS, columns=list(places.values()), use_threads=False):
             cells = {}
             for name, column in places.items():
@@ -109,12 +111,11 @@ class ParquetTable:
                 else:
                     self._require_texts(batch.column(column), column)
             block = RowBlock(range(number + 1, number + 1 + batch.num_rows), cells, {})
-            if self._max_bytes is not None:
-                n_bytes += block.n_chars() + len(cells) * batch.num_rows
-                if n_bytes > self._max_bytes:
-                    message = f"more than {self._max_bytes >> 20} MiB of cells"
-                    hint = "they must be held in memory: write them to a file, which can be read twice"
-                    raise TraceError(self._problem(message, line=number, hint=hint))
+            self.n_bytes += batch.nbytes
+            if self._max_bytes is not None and self.n_bytes > self._max_bytes:
+                message = f"more than {self._max_bytes >> 20} MiB of cells"
+                hint = "they must be held in memory: write them to a file, which can be read twice"
+                raise TraceError(self._problem(message, line=number, hint=hint))
             if batch.num_rows:
                 yield block
             number += batch.num_rows

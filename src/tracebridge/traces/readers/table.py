@@ -31,6 +31,7 @@ class Table(ABC):
         fields: the fields that have a column, of the rows read so far.
         columns: the columns of the rows read so far.
         ignored: those of them that are no field.
+        n_bytes: how many bytes were read so far.
 
     Raises:
         TraceError: while iterating, for what makes all rows doubtful: a header without a column for the run or for
@@ -55,6 +56,7 @@ class Table(ABC):
         self.fields: set[str] = set()
         self.columns: set[str] = set()
         self.ignored: set[str] = set()
+        self.n_bytes = 0
 
     @abstractmethod
     def __iter__(self) -> Iterator[RowBlock]:
@@ -62,15 +64,16 @@ class Table(ABC):
 
     def _pieces(self, n_lines: Callable[[], int]) -> Iterator[bytes]:
         """The file in pieces of whole lines; ``n_lines`` tells how many lines came before the next one."""
-        n_bytes = 0
         for piece in self._file.pieces(_BLOCK_BYTES):
-            if len(piece) > MAX_LINE_BYTES or (self._max_bytes is not None and n_bytes + len(piece) > self._max_bytes):
-                self._require_bounds(lines_of(piece), n_lines(), n_bytes)
+            n_bytes = self.n_bytes + len(piece)
+            if len(piece) > MAX_LINE_BYTES or (self._max_bytes is not None and n_bytes > self._max_bytes):
+                self._require_bounds(lines_of(piece), n_lines())
+            self.n_bytes = n_bytes
             yield piece
-            n_bytes += len(piece)
 
-    def _require_bounds(self, lines: Sequence[bytes], n_lines: int, n_bytes: int) -> None:
+    def _require_bounds(self, lines: Sequence[bytes], n_lines: int) -> None:
         """Refuse a line that is too long, or with which there are more bytes than may be, after others."""
+        n_bytes = self.n_bytes
         for number, line in enumerate(lines, n_lines + 1):
             n_bytes += len(line)
             if len(line) > MAX_LINE_BYTES:
