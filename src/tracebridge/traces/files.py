@@ -65,6 +65,7 @@ class InputFile:
         mapping: Mapping[str, str] | None = None,
         taken_ids: Container[str] = frozenset(),
         span: LineSpan | None = None,
+        is_hashed: bool = True,
     ) -> None:
         self.path = path if isinstance(path, Path) else None
         self._is_stdin = path is None
@@ -73,7 +74,7 @@ class InputFile:
         self.taken_ids = taken_ids
         self.first_line = 1 if span is None else span.line
         self._is_part = span is not None and span.start > 0
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if is_hashed else None
         try:
             self._file: Any = _open(path)
             source = self._file if span is None else _Part(self._file, span)
@@ -154,11 +155,13 @@ class InputFile:
         return b"".join(pieces)
 
     def again(self) -> InputFile:
-        """The same file, opened anew at its start; only for one that has a path."""
-        return InputFile(self.path, self.label, mapping=self.mapping, taken_ids=self.taken_ids)
+        """The same file, opened anew at its start, of which no hash is made; only for one that has a path."""
+        return InputFile(self.path, self.label, mapping=self.mapping, taken_ids=self.taken_ids, is_hashed=False)
 
     def sha256(self) -> str:
         """The hash of the stored (compressed) bytes; reads what is left of the file first."""
+        if self._digest is None:
+            raise ValueError("no hash is made of this reading")
         while self._stored.read(HEAD_BYTES):
             pass
         return self._digest.hexdigest()

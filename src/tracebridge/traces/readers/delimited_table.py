@@ -229,10 +229,10 @@ def _unquoted(text: str, delimiter: str, width: int, places: Collection[int]) ->
     joined = delimiter.join(lines)
     if "\n" in joined or "\r" in joined or set(map(str.count, lines, repeat(delimiter))) != {width - 1}:
         raise ValueError("not a row a line")
-    depth = max(places) + 1
-    if 2 * depth <= width:
-        rows = [line.split(delimiter, depth) for line in lines]
-        columns: list[Sequence[str]] = [list(map(itemgetter(place), rows)) for place in places]
+    first, *others = places
+    columns: Sequence[Sequence[str]]
+    if not others and first < width // 2:
+        columns = [[line.split(delimiter, first + 1)[first] for line in lines]]
     else:
         cells = joined.split(delimiter)
         columns = [cells[place::width] for place in places]

@@ -14,7 +14,7 @@ from tracebridge.traces.readers.flat_run import OUTCOME_WORDS
 from tracebridge.traces.readers.step_values import BLANK_WORDS, CONVERTED, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tracebridge.traces.readers.row_block import RowBlock, Stretch
 
@@ -43,7 +43,8 @@ class PlainRuns:
         run_id, block, start, end = run
         if block is not self._block:
             self._block, self._columns = block, self._columns_of(block)
-        if self._columns is None:
+        trace_id = self._prefix + run_id
+        if self._columns is None or not _is_name(trace_id):
             return None
         states, numbers, outcomes, fields, steps = self._columns
         absorber = _ABSORBERS.get(states[end - 1].lower())
@@ -63,7 +64,7 @@ class PlainRuns:
             reason = word if outcome is Outcome.CENSORED and word != "censored" else None
         termination, task, trial, model, *attributes = values
         trace = Trace(
-            trace_id=self._prefix + run_id,
+            trace_id=trace_id,
             outcome=outcome or Outcome.CENSORED,
             steps=_steps(steps, start, last_step),
             termination=termination or reason,
@@ -82,7 +83,7 @@ class PlainRuns:
         values = {name: columns[name] for name in CONVERTED if name in columns}
         if block.flaws or any(isinstance(cells[0], str) for cells in values.values()):
             return None
-        if not (_are_names(states) and _are_names(columns["run_id"], self._prefix)):
+        if not all(map(_is_name, set(states))):
             return None
         nones = [None] * len(states)
         errors = values.get("error", [False] * len(states))
@@ -120,11 +121,6 @@ def _steps(columns: Sequence[Sequence[Any]], start: int, end: int) -> tuple[Step
             for name, error, tokens, duration, kind, text, confidence in rows
         ]
     return tuple(steps)
-
-
-def _are_names(texts: Iterable[str], prefix: str = "") -> bool:
-    """Whether all texts, behind the prefix, are names as the trace schema wants them."""
-    return all(_is_name(prefix + text) for text in set(texts))
 
 
 def _are_in_order(numbers: Sequence[Any]) -> bool:

@@ -76,10 +76,9 @@ def own_values(name: str, cells: Sequence[Any], fields: Collection[str]) -> Sequ
         if 0 in numbers:  # -0.0 is 0, as its text is
             return [None if number is None else number + 0 for number in numbers]
         return numbers
-    kinds = set(map(type, cells))
-    if name == "error" and kinds <= {bool, NoneType}:
+    if name == "error" and (kinds := set(map(type, cells))) <= {bool, NoneType}:
         return [cell is True for cell in cells] if NoneType in kinds else cells
-    return cells if name == "step" and "state" in fields and kinds == {int} else None
+    return cells if name == "step" and "state" in fields and set(map(type, cells)) == {int} else None
 
 
 def with_values(block: RowBlock) -> RowBlock:
