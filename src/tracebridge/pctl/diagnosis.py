@@ -65,6 +65,22 @@ MISTAKES = (
         "R is the mean of a reward; its variance or distribution cannot be asked for",
         'write R{"steps"}=? [ ... ]',
     ),
+    Mistake(rf"{_HEAD}$", r"=[<>]", "a bound is written >= or <=", "write P>=0.9 [ ... ]"),
+    Mistake(
+        r"(?<![\w\"])(?:[prst]|Pr|[Pp]rob)(?:min|max)?\s*(?:<=|>=|<|>)\s*[\w./]+\s*$",
+        r"[\[(]",
+        "the operators are P (probability), R (reward), S (long run) and T (expected time), in capitals",
+        "write P>=0.9 [ ... ]",
+    ),
+    Mistake(
+        rf"{_HEAD}(?:<=|>=|<|>)\s*\d+\s*$", r",\s*\d", "numbers are written with a decimal point", "write 0.5, not 0,5"
+    ),
+    Mistake(
+        rf"{_HEAD}(?:(?:<=|>=|<|>)\s*[\w./]+|=\s*\?)\s*$",
+        r"\(|[FGX]\b",
+        "what an operator is about stands in square brackets",
+        'write P>=0.9 [ F "done" ]',
+    ),
     Mistake(
         rf"{_HEAD}$",
         r"\[",
@@ -120,6 +136,8 @@ MISTAKES = (
     ),
     Mistake(r"\}\s*\{\s*$", r"\w", "only {min} and {max} follow the states of a filter", None),
     # -------------------------------------------------------- words and signs of other languages
+    Mistake(r"", r"<>", "eventually is written F", 'write P>=0.9 [ F "done" ]'),
+    Mistake(r"\[\s*$", r"\[\s*\]", "always is written G", 'write P>=0.9 [ G "ok" ]'),
     Mistake(r"&\s*$", r"&", "the Boolean and is a single &", None),
     Mistake(r"", r"\|\|", "the Boolean or is a single |", "|| is the condition of P=? [ F a || F b ]"),
     Mistake(r"=\s*$", r"=", "equality is a single =", None),
