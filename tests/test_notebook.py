@@ -24,9 +24,13 @@ from tracebridge import (
     certify,
     check,
     compare,
+    gate,
     parse_properties,
+    plot_chain,
+    replay,
     write_traces,
 )
+from tracebridge.errors import UsageError
 from tracebridge.html_table import SHOWN_ROWS, html_paragraph, html_table
 from tracebridge.inference.intervals import Interval
 
@@ -107,6 +111,22 @@ def test_a_notebook_shows_it_escaped_and_short(objects, name):
     assert page.rows <= SHOWN_ROWS + 1
     if name in ("TraceSet", "TransitionCounts", "MarkovChain", "AbsorbingChain", "ChainFit", "PropertyFile"):
         assert "&lt;" in text
+
+
+def test_a_console_shows_it_in_a_few_lines(objects):
+    objects = {**objects, "Gate": gate(objects["Evidence"])}
+    long = {name: len(repr(each)) for name, each in objects.items() if len(repr(each)) > 500}
+    assert long == {}
+
+
+def test_what_python_users_mix_up_is_told(objects):
+    """A result for the list of results, a chain for a fit, evidence for its path."""
+    with pytest.raises(UsageError, match="all results of check"):
+        compare(objects["CheckResult"])
+    with pytest.raises(UsageError, match="not a MarkovChain"):
+        plot_chain(objects["MarkovChain"])
+    with pytest.raises(UsageError, match=r"the path of evidence\.json"):
+        replay(objects["Evidence"])
 
 
 def test_a_decision_process_is_shown():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tracebridge.checking.result import CheckResult, Verdict, nearest_double, number_to_json
+from tracebridge.errors import UsageError
 from tracebridge.html_table import html_table
 
 if TYPE_CHECKING:
@@ -178,7 +179,13 @@ class Agreement:
 
 
 def compare(results: Sequence[CheckResult]) -> list[Agreement]:
-    """Put the results of `check` side by side: one agreement a property, in the order of the properties."""
+    """Put the results of `check` side by side: one agreement a property, in the order of the properties.
+
+    Raises:
+        UsageError: it is no such list.
+    """
+    if isinstance(results, CheckResult):
+        raise UsageError("compare takes all results of check, not one of them")
     groups: dict[int, list[CheckResult]] = {}
     for result in results:
         groups.setdefault(id(result.property), []).append(result)

@@ -115,7 +115,8 @@ def plot_chain(fit: ChainFit | ExpandedFit | Assessment | Evidence, *, ax: Axes 
         fit: what it is about. ax: where to draw. most: so many states at most; rare ones are drawn together.
 
     Raises:
-        UsageError: fewer than two states. ModelError: not every run ends.
+        UsageError: fewer than two states, or a bare chain, of which nobody knows how sure it is. ModelError: not every
+            run ends.
     """
     from matplotlib.patches import FancyArrowPatch
 
@@ -127,7 +128,10 @@ def plot_chain(fit: ChainFit | ExpandedFit | Assessment | Evidence, *, ax: Axes 
     if most < 2:
         raise UsageError(f"a drawing takes at least two states, not {most}")
     found: Any = getattr(fit, "evidence", fit)
-    graph = flow_graph(found.fit if hasattr(found, "results") else found, most_nodes=most)
+    found = found.fit if hasattr(found, "results") else found
+    if not hasattr(found, "chain"):
+        raise UsageError(f"plot_chain draws a fit, an assessment or evidence, not a {type(found).__name__}")
+    graph = flow_graph(found, most_nodes=most)
     drawn = [graph.edges[k] for k in graph.drawn]
     layout = layered_layout(
         node_layers(graph),

@@ -83,6 +83,12 @@ class Assessment:
         """One record a property; see `Evidence.to_records`."""
         return self.evidence.to_records()
 
+    def __repr__(self) -> str:
+        number = len(self.findings.properties)
+        certificate = self.certificate if isinstance(self.certificate, str) else repr(self.certificate)
+        noun = "property" if number == 1 else "properties"
+        return f"<Assessment of {number} {noun}: exit code {self.exit_code}, {certificate}>"
+
     def _repr_html_(self) -> str:
         return self.evidence._repr_html_()
 

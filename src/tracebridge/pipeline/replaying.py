@@ -41,6 +41,8 @@ def replay(
         ModelError: the file is no evidence. UsageError: an option that takes the traces, without them, or one of
             Python's own functions, which the evidence cannot give back. TraceError: as `fit_files` does.
     """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"replay takes the path of evidence.json, beside which the other files lie, not {path!r}")
     evidence = read_evidence(path)
     place = Path(path)
     found: tuple[Difference, ...] = ()

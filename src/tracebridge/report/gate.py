@@ -90,6 +90,9 @@ class GateReport:
         stopped = [check for check in self.checks if check.exit_code]
         return f"the gate does not pass: {_listed([f'{check.name} ({check.status})' for check in stopped])}"
 
+    def __repr__(self) -> str:
+        return f"<GateReport: {self.sentence}>"
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
         return {

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tracebridge.errors import FitError
 from tracebridge.html_table import html_table
 from tracebridge.states.features import FeatureVector
+from tracebridge.traces.problems import counted
 
 #: Words with a meaning of their own in chains and property files; a step or kind called so gets the prefix ``step_``.
 RESERVED_WORDS = frozenset(
@@ -150,6 +151,10 @@ class StateSpace:
         object.__setattr__(self, "labels", MappingProxyType(labels))
         object.__setattr__(self, "mixed_labels", MappingProxyType(mixed))
         object.__setattr__(self, "propositions", propositions)
+
+    def __repr__(self) -> str:
+        kinds = sum(map(len, self.members))
+        return f"<StateSpace of {counted(len(self.names), 'state')} for {counted(kinds, 'kind')} of steps>"
 
     def to_records(self) -> list[dict[str, Any]]:
         """One record a state: ``state``, how many ``kinds_of_steps`` it holds, its ``labels`` and ``mixed_labels``."""
