@@ -178,13 +178,14 @@ def test_every_format_and_every_rule_of_the_grammar_is_documented() -> None:
 
 
 def test_fields_of_docstrings_have_a_line_each() -> None:
-    lines = ["Attributes:", "    a: one. b: two, not", "        c: d. here.", "    b, c: both."]
+    lines = ["Attributes:", "    a: one. b: two, not", "        c: d. here. a: three.", "    b, c: both."]
     reference_pages().one_field_a_line(lines, ["a", "b", "c"])
     assert lines == [
         "Attributes:",
         "    a: one.",
         "    b: two, not",
         "        c: d. here.",
+        "    a: three.",
         "    b: both.",
         "    c: both.",
     ]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from importlib import import_module, resources
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.testing import CliRunner
@@ -23,6 +23,8 @@ from tracebridge.cli.app import app
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+    from tracebridge.cli.help_sections import Verb
+
 _PLACE = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 _GRAMMAR_SECTION = re.compile(r"^// -{10,} (.*)$", re.MULTILINE)
 
@@ -32,7 +34,7 @@ def commands() -> str:
     return "\n".join(_command(*each) for each in verbs(app))
 
 
-def verbs(group: click.Group, above: str = "tracebridge") -> Iterator[tuple[str, click.Command]]:
+def verbs(group: click.Group, above: str = "tracebridge") -> Iterator[tuple[str, Verb]]:
     """All commands that do something, with the words that call them, in alphabetical order."""
     context = click.Context(group, info_name=above)
     for name in group.list_commands(context):
@@ -43,10 +45,10 @@ def verbs(group: click.Group, above: str = "tracebridge") -> Iterator[tuple[str,
         if isinstance(command, click.Group):
             yield from verbs(command, words)
         else:
-            yield words, command
+            yield words, cast("Verb", command)  # all of ours are
 
 
-def _command(words: str, command: click.Command) -> str:
+def _command(words: str, command: Verb) -> str:
     context = click.Context(command, info_name=words)
     usage = " ".join([words, *command.collect_usage_pieces(context)])
     lines = [
@@ -57,10 +59,10 @@ def _command(words: str, command: click.Command) -> str:
         _prose(command.help or ""),
         "",
     ]
-    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
-    lines += ["| option | what it does |", "|---|---|"]
-    lines += [f"| {_spelling(option, context)} | {_meaning(option, context)} |" for option in options]
-    lines += ["| `-h`, `--help` | Show the help of this verb and exit. |", ""]
+    for title, options in command.sections(context).items():
+        lines += [f"| {title[0].lower()}{title[1:]} | what it does |", "|---|---|"]
+        lines += [f"| {_spelling(option, context)} | {_meaning(option, context)} |" for option in options]
+        lines.append("")
     return "\n".join([*lines, *_examples(command.epilog or "")])
 
 
@@ -126,10 +128,13 @@ def one_field_a_line(lines: list[str], names: Collection[str]) -> None:
     further = re.compile(rf"(?<=\.) (?=(?:{fields})(?:, (?:{fields}))*: )")
     shared = re.compile(rf"( +)((?:{fields})(?:, (?:{fields}))+): (.*)")
     split = []
+    of_fields = ""  # the indent of the names of a section; texts that go on are indented more
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())]
+        if line.strip() and (not of_fields or len(indent) < len(of_fields)):
+            of_fields = indent
         first, *others = further.split(line) if names and indent else [line]
-        for text in (first, *(indent + other for other in others)):
+        for text in (first, *(of_fields + other for other in others)):
             found = shared.fullmatch(text) if names else None
             split += [f"{found[1]}{name}: {found[3]}" for name in found[2].split(", ")] if found else [text]
     lines[:] = split
@@ -138,7 +143,8 @@ def one_field_a_line(lines: list[str], names: Collection[str]) -> None:
 def _field_names(value: object) -> list[str]:
     """The names of a class's attributes, or of a function's parameters."""
     if inspect.isclass(value):
-        return [name for each in value.__mro__ for name in getattr(each, "__annotations__", {})]
+        stated = [name for each in value.__mro__ for name in getattr(each, "__annotations__", {})]
+        return stated + [name for name, _ in inspect.getmembers(value, lambda found: not callable(found))]
     return list(inspect.signature(value).parameters) if inspect.isfunction(value) or inspect.ismethod(value) else []
 
 

@@ -48,19 +48,21 @@ class Verb(click.Command):
                 elif isinstance(option.type, click.types.FloatRange):
                     option.metavar = "X"
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Required options come first."""
-        sections: dict[str, list[tuple[str, str]]] = {_OWN: []}
-        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """The options that are shown, by the titles of their sections in their order; required options come first."""
+        sections: dict[str, list[click.Option]] = {_OWN: []}
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option) and not option.hidden]
         for option in sorted(options, key=lambda option: not option.required):
             title = _LAST if option is self.get_help_option(ctx) else _section_of.get(option, _OWN)
-            if (record := option.get_help_record(ctx)) is not None:
-                sections.setdefault(title, []).append(record)
+            sections.setdefault(title, []).append(option)
         sections[_LAST] = sections.pop(_LAST)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        return {title: options for title, options in sections.items() if options}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A section after the other."""
+        for title, options in self.sections(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
 
 
 class Verbs(click.Group):
