@@ -109,7 +109,8 @@ class MiniSweAgentReader:
         seen = shape(file.head)
         keys = seen.keys
         if seen.kind == "object" and (
-            "trajectory_format" in keys or ("info" in keys and b'"mini_version"' in file.head)
+            "trajectory_format" in keys
+            or ("info" in keys and "trajectory" not in keys and b'"mini_version"' in file.head)
         ):
             return True
         return is_bare_conversation(file) and b"<returncode>" in file.head
