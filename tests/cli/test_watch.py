@@ -126,6 +126,13 @@ def test_bad_records_are_told_and_the_rest_is_certified(here, capsys):
     assert captured.err.splitlines()[-1].startswith("40 runs, certificate ")
 
 
+@pytest.mark.parametrize("every", ["20", "30"], ids=["after the last fit", "with a fit of its own"])
+def test_the_last_look_certifies_whenever_the_last_fit_was(here, capsys, every):
+    (here / "runs" / "day.jsonl").write_bytes(as_before(0, 40))
+    run(["watch", "runs", "--once", "--every", every])
+    assert capsys.readouterr().out.startswith("run 40: certificate of the last 40 runs: ")
+
+
 def test_the_certificate_goes_on_with_the_runs_of_before(here, capsys):
     """The last 30 of 40 runs, 20 before and 20 after a restart: as if it had never stopped."""
     verb = ["watch", "runs", "--once", "--window", "30", "--certify-every", "1"]

@@ -256,8 +256,27 @@ def test_what_cannot_be_compared_is_no_way_through(made, unquestioned):
     report = gate(changed(made["same"], left_out), made["baseline"])
     assert status(report)["failure_rate"] == ("not comparable", 4)
     back = gate(made["same"], changed(made["baseline"], left_out))
-    assert back.exit_code == 0
-    assert any("failure_rate" in note for note in back.notes)
+    assert status(back)["failure_rate"] == ("answered", 0)
+
+
+def test_what_the_baseline_does_not_have_is_judged_by_its_verdict(made, unquestioned):
+    """A requirement that is new, and violated from the start, is no way through; an old one is said to be."""
+
+    def without_the_first(document):
+        del document["results"]["properties"][0]
+        document["properties"]["source"] = PROPS.replace(
+            '//@ requirement REL-1\n"reached": P>=required [ F "success" ];\n', ""
+        )
+
+    worse, baseline = made["worse"], changed(made["worse"], without_the_first)
+    assert worse.results["properties"][0]["verdict"] == "violated"
+    new = gate(worse, baseline)
+    assert status(new)["reached"] == ("violated", 1)
+    assert "not in the baseline" in next(check.message for check in new.checks if check.name == "reached")
+    assert new.exit_code == 1
+    old = gate(worse, worse)
+    assert old.exit_code == 0
+    assert any("reached (violated)" in note and "tracebridge gate EVIDENCE" in note for note in old.notes)
 
 
 def test_altered_numbers_and_disagreeing_engines_never_pass(made):

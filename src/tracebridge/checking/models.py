@@ -92,6 +92,10 @@ def is_model(path: str | Path) -> bool:
     return is_umb(head) or is_drn(text) or is_tra(text) or _PRISM.match(text) is not None
 
 
+_OF_TRACES = "tracebridge fit makes a chain of traces"
+_JSON_LINES = re.compile(r"\s*\{[^\r\n]*\}[ \t]*\r?\n\s*\{")
+
+
 def read_model(
     path: str | Path,
     *,
@@ -145,6 +149,8 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         raise ModelError("the file is empty")
     if text.lstrip()[:1] in {"{", "["}:
         _refuse_constants(constants)
+        if _JSON_LINES.match(text):
+            raise ModelError(f"these are lines of JSON, such as traces have, and no model ({_OF_TRACES})")
         data = parse_document(text, name)
         if isinstance(data, dict) and data.get("kind") == "chain-fit":
             fit = ChainFit.from_dict(data, name)
@@ -165,9 +171,7 @@ def _parse(text: str, name: str, constants: Mapping[str, Fraction | bool], time_
         return Model(described=read_own_prism(text, path=name), path=name, is_export=True)
     found = _PRISM.match(text)
     if not found:
-        raise ModelError(
-            "this is neither a JSON document of tracebridge nor a PRISM model (tracebridge fit makes a chain of traces)"
-        )
+        raise ModelError(f"this is neither a JSON document of tracebridge nor a PRISM model ({_OF_TRACES})")
     if found[3] not in _READ_TYPES:
         raise ModelError(f"this is a PRISM model of type {found[3]}; tracebridge reads those of type dtmc and mdp")
     given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in constants.items()}

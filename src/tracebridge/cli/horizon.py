@@ -81,6 +81,8 @@ def horizon(
     from tracebridge.checking.models import read_model
 
     allowed = parse_decimal(gap, "--gap")
+    if not 0 < allowed < 1:
+        raise click.UsageError(f"--gap is a difference of probabilities, between 0 and 1; not {gap}")
     reach = None if target is None else parse_decimal(target, "--target")
     from tracebridge.errors import UnsupportedError
     from tracebridge.inference.expanded.posterior import FitDraws

@@ -16,7 +16,7 @@ from tracebridge.cli.options import PATH, common, interval_level
 from tracebridge.cli.values import parse_constants
 from tracebridge.errors import TracebridgeError, UsageError
 from tracebridge.traces.json_text import JsonTextError, decode_strictly
-from tracebridge.traces.model import Identifier, Outcome, Step
+from tracebridge.traces.model import Identifier, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
     run: Identifier | _Number
     step: Step | None = None
-    end: Outcome | None = None
+    end: str | None = None
 
 
 @click.command(

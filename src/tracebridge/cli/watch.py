@@ -76,7 +76,11 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
     "--certify-every", 1_000, "Certify after so many further runs, and at the end with --once; 0 for never.", least=0
 )
 @_number_of_runs("--window", 1_000, "A certificate is about the last runs, so many.")
-@click.option("--once", is_flag=True, help="Read what is there, tell what changed, and exit with the worst verdict.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Read what is there, tell what changed, and exit with the worst verdict, and with 1 after an alarm.",
+)
 @click.option(
     "--state",
     "state",

@@ -2,14 +2,15 @@
 
 Alone, evidence passes if every property is satisfied or answered, the engines agree, and the certificate does not
 reject the chain. Against a baseline it passes if no property got worse as far as the statistics support it (see
-`tracebridge.report.regression`), whatever the verdicts are; engines that disagree never pass. Numbers of one engine
+`tracebridge.report.regression`), whatever the verdicts are; one that the baseline does not have is judged by its
+verdict, and engines that disagree never pass. Numbers of one engine
 alone, and a chain that no certificate accepts, pass and are named; where the gate is strict they do not pass. A
 property with ``//@ severity advisory`` is told and blocks nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +188,7 @@ def gate(
     judgements = judge_changes(diff.properties, runs, level=level, margin=margin, worse=worse)
     checks = [_check(judgement, strict) for judgement in judgements]
     checks += [_missing(name, baseline.results) for name in diff.properties_removed]
+    checks += _verdicts(evidence.results, only=diff.properties_added)
     checks += [*_disagreements(evidence.results), *_lone_engine(evidence.results, strict)]
     return GateReport(
         checks=tuple(checks),
@@ -208,8 +210,11 @@ def _seal(name: str, evidence: Evidence) -> Iterator[GateCheck]:
 # ---------------------------------------------------------------- alone
 
 
-def _verdicts(results: Mapping[str, Any]) -> Iterator[GateCheck]:
+def _verdicts(results: Mapping[str, Any], only: Collection[str] | None = None) -> Iterator[GateCheck]:
+    """Every property by its verdict, or those of some names, which a baseline does not have."""
     for position, item in enumerate(results["properties"], start=1):
+        if only is not None and _told(item) not in only:
+            continue
         verdict = item["verdict"] or "answered"
         failed = any(found["verdict"] == "error" for found in item["engines"])
         code = 1 if verdict == "violated" else 4 if failed or verdict not in ("satisfied", "answered") else 0
@@ -218,6 +223,8 @@ def _verdicts(results: Mapping[str, Any]) -> Iterator[GateCheck]:
         reason = item["reason"] or ""
         if advisory and verdict not in ("satisfied", "answered"):
             reason = "; ".join(part for part in ("advisory, so that it blocks nothing", reason) if part)
+        if only is not None:
+            reason = "; ".join(part for part in ("not in the baseline, and so judged by its verdict", reason) if part)
         yield GateCheck(name=_name(item, position), status=verdict, exit_code=code, message=reason)
 
 
@@ -235,6 +242,10 @@ def _certificates(results: Mapping[str, Any], strict: bool) -> Iterator[GateChec
             exit_code=4 if asked and standing["verdict"] in stops else 0,
             message="; ".join(reasons),
         )
+
+
+def _told(item: Mapping[str, Any]) -> str:
+    return str(item["name"] or item["formula"])
 
 
 def _name(item: Mapping[str, Any], position: int) -> str:
@@ -278,7 +289,7 @@ def _message(judgement: Judgement) -> str:
 
 def _missing(name: str, results: Mapping[str, Any]) -> GateCheck:
     """A property that only the baseline has: leaving it out is no way through the gate."""
-    item = next(each for each in results["properties"] if name in (each["name"], each["formula"]))
+    item = next(each for each in results["properties"] if _told(each) == name)
     return GateCheck(
         name=name,
         status="not comparable",
@@ -324,8 +335,18 @@ def _notes(diff: EvidenceDiff, baseline: Evidence, evidence: Evidence) -> Iterat
         sides = [(diff.states_added, "new"), (diff.states_removed, "gone")]
         parts = [f"{counted(len(names), 'state')} {word} ({_listed(names)})" for names, word in sides if names]
         yield f"the chains have other states, which properties that name them may depend on: {', '.join(parts)}"
-    if diff.properties_added:
-        yield f"not in the baseline, and so not compared: {_listed(diff.properties_added)}"
+    unmet = [
+        f"{_name(item, position)} ({item['verdict']})"
+        for position, item in enumerate(evidence.results["properties"], start=1)
+        if item["verdict"] in ("violated", "undecided")
+        and not is_advisory(item)
+        and _told(item) not in diff.properties_added
+    ]
+    if unmet:
+        yield (
+            f"by verdict alone, which a gate against a baseline does not ask for: {_listed(unmet)}; "
+            "`tracebridge gate EVIDENCE` does"
+        )
     common = {each["sha256"] for each in baseline.document["inputs"] if each["role"] == "traces"} & {
         each["sha256"] for each in evidence.document["inputs"]
     }

@@ -164,6 +164,8 @@ class Watcher:
         if last and (self._fitted_at < self.runs or (self._properties is not None and not self.agreements)):
             progress(f"{counted(self.runs, 'run')}: checking")
             yield from self._judge(last=True)
+        elif last and self.options.certify_every and self._window and self._certified_at < self.runs:
+            yield from self._certify()
 
     @property
     def _pause(self) -> int:
