@@ -65,6 +65,17 @@ def test_json_lines_and_their_types(tmp_path: Path) -> None:
     assert corpus.traces[0].steps[1].confidence == 0.25
 
 
+def test_json_numbers_mean_what_their_texts_do(tmp_path: Path) -> None:
+    rows = [
+        {"run_id": "a", "step": 0, "outcome": 1, "duration": -0.0},
+        {"run_id": "a", "step": 1, "outcome": 1, "duration": 2},
+    ]
+    text = "\n".join(map(json.dumps, rows))
+    assert "no column names the states" in problem(tmp_path, text, name="rows.jsonl")
+    (trace,) = read(tmp_path, text, name="rows.jsonl", mapping={"state": "step"})
+    assert [(step.name, str(step.duration)) for step in trace.steps] == [("0", "0.0"), ("1", "2.0")]
+
+
 def test_mapping_of_columns(tmp_path: Path) -> None:
     text = "id,n,action,passed\na,0,x,yes\na,1,y,yes\n"
     by_state = read(tmp_path, text, mapping={"run_id": "id", "step": "n", "state": "action", "outcome": "passed"})
@@ -203,6 +214,7 @@ MORE = b"b,1,y,ok\nlast,0,x,ok\n"
     [
         (b"b,7\n", "rows.csv:4, record b: the row has 2 cells, the header 4"),
         (b"b,7,x,ok,ok\n", "rows.csv:4, record b: the row has 5 cells, the header 4"),
+        (b"b,7,x\nb,8,x,ok,ok\n", "rows.csv:5, record b: the row has 5 cells, the header 4"),
         (b"b,7,\xff,ok\n", "rows.csv:4:5, record b: byte 0xff is not valid UTF-8"),
         (b'b,7,"x"y,ok\n', "rows.csv:4, record b: the row cannot be split into cells: "),
         (b'b,7,"x\ny"z,ok\n', "rows.csv:4, record b: the row cannot be split into cells: "),

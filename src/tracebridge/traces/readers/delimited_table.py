@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _SPACES = " \t\x0b\x0c\x1c\x1d\x1e\x1f"  # of ASCII, without line ends
 _ONE_LINE_FIELDS = ("run_id", "step", "state", "outcome", "error", "confidence", "tokens", "duration")
-
-
 _limit_lock = threading.Lock()
 
 

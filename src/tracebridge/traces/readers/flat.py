@@ -72,9 +72,10 @@ class FlatReader:
     closed. A row whose run cannot be told is refused by itself; the run that lost it is then noticed only where steps
     are numbered.
 
-    Runs may interleave, so that rows are held in memory until their run is complete. For that a large file is read
-    twice; what can be read once only is held whole. At most 4,194,304 rows are held. Parquet is read by the extra
-    ``arrow``, only the columns of fields; a row's number then stands where others have the line.
+    Runs may interleave, so that rows are held in memory until their run is complete. For that a file of more than
+    16,384 rows, or 4 MiB of them, is read twice; what can be read once only is held whole. At most 4,194,304 rows are
+    held. Parquet is read by the extra ``arrow``, only the columns of fields; a row's number then stands where others
+    have the line.
     """
 
     name = "flat"

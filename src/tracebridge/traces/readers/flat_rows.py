@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}(?:\.0)?")
 ABSORBERS = frozenset(outcome.value for outcome in Outcome)
 
-MAX_AHEAD_ROWS = 1 << 16
-MAX_AHEAD_BYTES = 8 << 20
+MAX_AHEAD_ROWS = 1 << 14
+MAX_AHEAD_BYTES = 4 << 20
 """So many rows, and so many bytes of them, are read before the first run is told; a file of more is read twice."""
 
 MAX_HELD_ROWS = 1 << 22

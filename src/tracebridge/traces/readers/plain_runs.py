@@ -1,6 +1,7 @@
-"""The runs of a flat trace file in whose rows nothing is out of the ordinary, as nearly all are: steps by the block.
+"""The runs of a flat trace file in whose rows nothing is out of the ordinary, as nearly all are.
 
-`RunReading` would say the same of them; whatever it would have to look into is left to it.
+What can be known of a whole block is found out once, so that little is left to do for a run. `RunReading` would say the
+same of such runs; whatever it would have to look into is left to it.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class PlainRuns:
             return None
         states, numbers, outcomes, fields, steps = self._columns
         absorber = _ABSORBERS.get(states[end - 1].lower())
-        last_step = end if absorber is None else end - 1
-        if numbers and not _are_in_order(numbers[start : end if numbers[end - 1] else last_step]):
+        stop = end if absorber is None else end - 1
+        if numbers and not _are_in_order(numbers[start : end if numbers[end - 1] else stop]):
             return None
         stated = _sole(outcomes[start:end]) if outcomes else ""
         values = [_sole(column[start:end]) if column else "" for column in fields]
@@ -66,7 +67,7 @@ class PlainRuns:
         trace = Trace(
             trace_id=trace_id,
             outcome=outcome or Outcome.CENSORED,
-            steps=_steps(steps, start, last_step),
+            steps=_steps(steps, start, stop),
             termination=termination or reason,
             task_id=task or None,
             trial=trial or None,
@@ -99,7 +100,7 @@ class PlainRuns:
 
 
 class _Columns(NamedTuple):
-    """Columns of a block, empty where there is none: of a field that runs need, of all others, and of the steps."""
+    """Columns of a block, empty where there is none: what a run is made of, and at last all columns of its steps."""
 
     states: Sequence[str]
     numbers: Sequence[Any]
