@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tracebridge.traces.files import InputFile
 
-_BATCH_ROWS = 1 << 14
+_BATCH_ROWS = 1 << 13
 _MAX_METADATA_BYTES = 64 << 20
 _MAX_METADATA_ITEMS = 1 << 20
 
