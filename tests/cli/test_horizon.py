@@ -147,7 +147,8 @@ def test_what_a_person_reads(fitted, golden, capsys):
     ("arguments", "message"),
     [
         (["--gap", "x"], "--gap takes a number"),
-        (["--gap", "0"], "above zero"),
+        (["--gap", "0"], "between 0 and 1"),
+        (["--gap", "2"], "between 0 and 1"),
         (["--gap", "1e999999999"], "--gap takes a number"),
         (["--target", "2"], "between 0 and 1"),
     ],

@@ -145,7 +145,7 @@ def abstraction_notes(abstraction: Abstraction) -> list[str]:
     if mixed := list(abstraction.space.mixed_labels):
         notes.append(
             "these words cannot be used in properties, because some states mix steps with and without them: "
-            f"{_listed(mixed)}"
+            f"{_listed(mixed)}; assess with properties that name them keeps them apart"
         )
     return notes
 

@@ -124,6 +124,7 @@ def iter_points(
             raise UsageError(f"there is no engine {name!r}; choose from {', '.join(ENGINE_NAMES)}")
     if not engines:
         raise UsageError(f"no engine was chosen; choose from {', '.join(ENGINE_NAMES)}")
+    source = chain
     if isinstance(chain, ChainFit | ExpandedFit):
         chain = chain.chain
     if not isinstance(chain, MarkovChain | DecisionProcess):
@@ -138,7 +139,7 @@ def iter_points(
         for point in points:
             resolved = resolve_for(frame, file, point)
             if not checkers:
-                require_fit(frame, resolved)
+                require_fit(frame, resolved, source)
                 if isinstance(chain, DecisionProcess):
                     require_optima(resolved)
                 checkers = [
@@ -192,8 +193,13 @@ def resolve_for(chain: MarkovChain, file: PropertyFile, constants: Constants) ->
     )
 
 
-def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
+def require_fit(
+    chain: MarkovChain, file: PropertyFile, fit: ChainFit | ExpandedFit | DecisionProcess | MarkovChain | None = None
+) -> None:
     """Refuse properties that name labels or reward structures the chain lacks.
+
+    Args:
+        chain: what they are about. file: resolved. fit: what the chain comes from, which may know why a label is none.
 
     Raises:
         PropertyError: with every such place.
@@ -201,7 +207,12 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
     from tracebridge.pctl import lint
 
     findings = lint(
-        file, labels=chain.label_names(), reward_structures=list(chain.rewards), names=chain.word_names(), targets=()
+        file,
+        labels=chain.label_names(),
+        reward_structures=list(chain.rewards),
+        names=chain.word_names(),
+        mixed=mixed_labels(fit),
+        targets=(),
     )
     problems = [
         Problem(location=locate(finding.span, file.path), message=finding.message, hint=finding.hint)
@@ -210,6 +221,12 @@ def require_fit(chain: MarkovChain, file: PropertyFile) -> None:
     ]
     if problems:
         raise PropertyError(problems)
+
+
+def mixed_labels(fit: object) -> Mapping[str, Sequence[str]]:
+    """Words that are no labels because states of a fit hold steps with and without them, and these states."""
+    abstraction = fit.abstraction if isinstance(fit, ChainFit | ExpandedFit) else None
+    return {} if abstraction is None else abstraction.space.mixed_labels
 
 
 def _read(properties: PropertyFile | Path | str) -> PropertyFile:

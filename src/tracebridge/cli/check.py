@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracebridge.agreement import Agreement
     from tracebridge.chain import ChainFit
     from tracebridge.chain.expanded.fit import ExpandedFit
+    from tracebridge.checking.models import Model
     from tracebridge.inference.expanded.posterior import FitDraws
     from tracebridge.inference.expanded.scope import Scope
     from tracebridge.inference.expanded.standing import Standing
@@ -174,15 +175,10 @@ def _points(
     with progress_line() as progress:
         for model_point in of_model.points():
             read = read_model(model, constants=model_point, time_limit=time_limit)
-            if not of_model.varying:
-                for note in read.notes:
-                    say(f"note: {note}")
-                if read.fitted is not None:
-                    say(f"note: {about_certificate}")
-                if read.expanded is not None and read.expanded.paths is None:
-                    say(f"note: {_NO_RUNS}")
+            notes = [] if of_model.varying else _notes(read, about_certificate)
+            described = model_for(read, file)
             results = iter_points(
-                model_for(read, file),
+                read.fitted if read.fitted is not None and described is read.described else described,
                 file,
                 of_file.points(),
                 engines=engines,
@@ -192,6 +188,8 @@ def _points(
             )
             agreements: list[Agreement] = []
             while group := list(islice(results, len(engines))):  # one property at one point
+                while notes:  # which would stand in the way of what is wrong with the properties
+                    say(f"note: {notes.pop(0)}")
                 point, result = group[-1]
                 progress(f"{result.engine}: {result.property.name or result.property.text}")
                 agreements.append(compare_property([result for _, result in group]))
@@ -201,6 +199,16 @@ def _points(
                         data.judge(read.fitted, file, point, agreements, progress),
                     )
                     agreements = []
+
+
+def _notes(read: Model, about_certificate: str) -> list[str]:
+    """What to know about the model beside its numbers."""
+    notes = [*read.notes]
+    if read.fitted is not None:
+        notes.append(about_certificate)
+    if read.expanded is not None and read.expanded.paths is None:
+        notes.append(_NO_RUNS)
+    return notes
 
 
 def _certificate_note(recorded: RecordedStandings | None) -> str:

@@ -99,7 +99,7 @@ def export(
     rewritten = None
     if source is not None:
         file = resolve_for(chain, source, {name: value for name, value in values.items() if name in declared})
-        require_fit(chain, file)
+        require_fit(chain, file, read.fitted)
         language: Literal["prism", "storm"] = "storm" if target in ("drn", "storm-explicit") else "prism"
         rewritten = format_properties(rewrite_for_export(file, chain), target=language)
     folder = OutputFolder(output, marker="export.json", kind="tracebridge-export", force=force)

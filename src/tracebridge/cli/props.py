@@ -45,12 +45,15 @@ def lint(file: str, model: str | None, constants: tuple[str, ...], as_json: bool
     labels: dict[str, Any] = {"labels": None}
     if model is not None:
         from tracebridge.checking.models import read_model
+        from tracebridge.checking.run import mixed_labels
 
-        chain = read_model(model, constants=parse_constants(constants)).chain
+        read = read_model(model, constants=parse_constants(constants))
+        chain = read.chain
         labels = {
             "labels": chain.label_names(),
             "reward_structures": list(chain.rewards),
             "names": chain.word_names(),
+            "mixed": mixed_labels(read.fitted),
         }
     findings = lint_file(properties, **labels)
     serious = [finding for finding in findings if finding.severity != "note"]

@@ -61,7 +61,7 @@ def show_sensitivity(
     if by_default and not chain.has_label("success"):
         raise UsageError('this model has no label "success": name a property, such as --property \'P=? [ F "done" ]\'')
     resolved = resolve_for(chain, file, constants)
-    require_fit(chain, resolved)
+    require_fit(chain, resolved, read.fitted)
     found = [(each, _effects(read, each)) for each in resolved.properties]
     without = None if read.fit is not None else _EXPANDED if read.expanded is not None else _NO_COUNTS
     if as_json:

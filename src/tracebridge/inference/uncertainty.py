@@ -189,7 +189,7 @@ def resolved_properties(
     if not isinstance(properties, PropertyFile):
         properties = parse_properties(properties) if isinstance(properties, str) else read_properties(properties)
     file = resolve_for(fit.chain, properties, constants or {})
-    require_fit(fit.chain, file)
+    require_fit(fit.chain, file, fit)
     for each in file.properties:
         credible_level(each, path=file.path)
     return [replace(each, formula=fold_steps(each.formula)) for each in file.properties]

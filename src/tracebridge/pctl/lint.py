@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tracebridge.errors import PropertyError
 from tracebridge.pctl.ast import (
@@ -44,6 +45,7 @@ def lint(
     labels: Collection[str] | None = None,
     reward_structures: Collection[str] | None = None,
     names: Collection[str] = (),
+    mixed: Mapping[str, Sequence[str]] = MappingProxyType({}),
     targets: Collection[Target] = ("prism", "storm"),
 ) -> list[Finding]:
     """Everything doubtful in a property file, in the order of its text.
@@ -53,12 +55,13 @@ def lint(
         labels: the labels of the model; None if there is no model at hand, and labels are not judged.
         reward_structures: the reward structures of the model; likewise.
         names: the constants, variables and formulas of the model, which a file may use without declaring them.
+        mixed: words that are no labels because some states hold steps with and without them, and these states.
         targets: the tools for which a note says what they cannot take in their own syntax.
     """
     found = [
         *_constants(file, names, model_known=labels is not None),
         *_names(file, labels),
-        *_labels(file, labels),
+        *_labels(file, labels, mixed),
         *_rewards(file, reward_structures),
         *bound_findings(file),
         *quantile_findings(file, names),
@@ -120,7 +123,9 @@ def _names(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Findi
             yield Finding(severity="error", message=message, span=definition.span, hint="choose another name")
 
 
-def _labels(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Finding]:
+def _labels(
+    file: PropertyFile, labels: Collection[str] | None, mixed: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
     defined = {definition.name for definition in file.labels}
     used = {node.name for _, node in nodes(file) if isinstance(node, Label)}
     for definition in file.labels:
@@ -136,6 +141,11 @@ def _labels(file: PropertyFile, labels: Collection[str] | None) -> Iterator[Find
             continue
         near = difflib.get_close_matches(node.name, sorted(known), n=1)
         hint = f"did you mean {quote(near[0])}?" if near else f"the model has {_some(sorted(labels))}"
+        if states := mixed.get(node.name):
+            hint = (
+                f"steps with and without it are together in {_some(sorted(states))}; `assess` with these properties "
+                "keeps them apart, and so may `fit` with a larger --k-max or with --states"
+            )
         yield error_at(entry, f"no state has the label {quote(node.name)}", hint, node)
 
 

@@ -49,7 +49,7 @@ def _clusters(abstraction: Abstraction) -> Iterator[str]:
     best = max(abstraction.silhouettes.values())
     chosen = min(k for k, score in abstraction.silhouettes.items() if score >= best - SILHOUETTE_TIE)
     tried = f"{min(abstraction.silhouettes)}..{max(abstraction.silhouettes)}"
-    more = "; more might be better: k_max allows no more" if chosen == abstraction.k_max else ""
+    more = "; more might be better, and --k-max allows no more" if chosen == abstraction.k_max else ""
     found = f"of {tried} clusters {chosen} have the highest mean silhouette, {best:.3f}{more}"
     yield f"steps were clustered (Ward): {found}"
     if abstraction.approximate:
