@@ -157,6 +157,7 @@ def test_a_column_can_be_a_covariate(here, capsys):
         ),
         (["--detect", "gap=big"], 2, "--detect takes gap=NUMBER,nats=NUMBER"),
         (["--detect", "size=1"], 2, "--detect takes gap=NUMBER,nats=NUMBER"),
+        (["--detect", "gap=1"], 2, "a gap of probabilities below 1"),
         (["--covariate", "task", "--covariate", "task_id"], 2, "a covariate is named twice"),
         (["--chain", "chain.json", "--k-max", "3", "--prior", "none"], 2, "leave out --k-max, --prior"),
         (["--chain", "absent.json"], 3, "absent.json"),

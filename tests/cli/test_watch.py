@@ -133,6 +133,14 @@ def test_the_last_look_certifies_whenever_the_last_fit_was(here, capsys, every):
     assert capsys.readouterr().out.startswith("run 40: certificate of the last 40 runs: ")
 
 
+def test_properties_that_do_not_fit_are_no_success(here, capsys):
+    """Nothing was checked, which whoever looks at the exit code alone must see."""
+    (here / "runs" / "day.jsonl").write_bytes(as_before(0, 40))
+    (here / "typo.props").write_text('P>=0.1 [ F "sucess" ]\n')
+    assert run(["watch", "runs", "typo.props", "--once", "--engine", "closed-form", "--certify-every", "0"]) == 3
+    assert 'did you mean "success"?' in capsys.readouterr().out
+
+
 def test_the_certificate_goes_on_with_the_runs_of_before(here, capsys):
     """The last 30 of 40 runs, 20 before and 20 after a restart: as if it had never stopped."""
     verb = ["watch", "runs", "--once", "--window", "30", "--certify-every", "1"]

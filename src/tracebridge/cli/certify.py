@@ -198,6 +198,10 @@ def _corpus(paths: Sequence[str], known: ChainFit | None, options: Mapping[str, 
         return RunCorpus(paths, options, places)
 
 
+#: Effects from this size on are none: a gap is one of probabilities, and log 22,026 states is 10 nats.
+_LARGEST = {"gap": 1, "nats": 10}
+
+
 def _parse_effects(texts: tuple[str, ...]) -> ReferenceEffects:
     from tracebridge.inference import ReferenceEffects
 
@@ -207,8 +211,11 @@ def _parse_effects(texts: tuple[str, ...]) -> ReferenceEffects:
             size = float(text)
         except ValueError:
             size = -1.0
-        if name not in ("gap", "nats") or not 0 < size < 10:
-            raise UsageError(f"--detect takes gap=NUMBER,nats=NUMBER with numbers above zero, not {name}={text}")
+        if name not in _LARGEST or not 0 < size < _LARGEST[name]:
+            raise UsageError(
+                f"--detect takes gap=NUMBER,nats=NUMBER: a gap of probabilities below 1, and nats a step below "
+                f"{_LARGEST['nats']}, both above zero; not {name}={text}"
+            )
         sizes[name] = size
     return ReferenceEffects(**sizes)
 

@@ -15,7 +15,7 @@ import click
 
 from tracebridge.cli.console import progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, completing, known_formats
+from tracebridge.cli.options import PATH, common, completing, in_a_folder, known_formats
 from tracebridge.cli.values import parse_constants, parse_pairs
 from tracebridge.errors import UsageError
 from tracebridge.traces.problems import counted
@@ -84,6 +84,7 @@ def _number_of_runs(name: str, default: int, told: str, *, least: int = 1) -> Ca
 @click.option(
     "--state",
     "state",
+    callback=in_a_folder,
     metavar="FILE",
     type=PATH,
     help="Go on from this file if it is there, and keep it up to date.",

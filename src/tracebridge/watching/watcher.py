@@ -113,6 +113,7 @@ class Watcher:
         self.effective_runs: float | None = None
         self._verdict_of_certificate: str | None = None
         self._no_chain: str | None = None
+        self._misfit = False  # whether the properties do not fit the latest chain
         window = self.options.window if self.options.certify_every else 0
         self._window = RecentRuns(window, keep_texts=self.live.reads_texts)
         self._fitted_at = self._certified_at = 0
@@ -221,12 +222,12 @@ class Watcher:
                 self.agreements = judge(
                     fit, self._properties, engines=options.engines, draws=options.draws, seed=options.seed
                 )
-                self._no_chain = None
+                self._no_chain, self._misfit = None, False
             except PropertyError as error:  # such as a label that no run has had yet
                 if str(error) != self._no_chain:
                     text = f"the properties do not fit the chain so far: {error}"
                     yield Event(kind="chain", run=self.runs, text=text)
-                self._no_chain, self.agreements = str(error), []
+                self._no_chain, self._misfit, self.agreements = str(error), True, []
             for agreement in self.agreements:
                 name = agreement.property.name or agreement.property.text
                 verdict = "answered" if agreement.verdict is None else str(agreement.verdict)
@@ -263,10 +264,17 @@ class Watcher:
 
     @property
     def exit_code(self) -> int:
-        """The worst of the latest verdicts; 1 for an alarm since the start, 4 for a rejected chain, 5 without a run."""
+        """The worst of the latest verdicts; 3 for properties that do not fit the chain, 1 for an alarm since the start,
+        4 for a rejected chain, 5 without a run.
+        """
         codes = [agreement.exit_code for agreement in self.agreements]
-        codes += [1] * (self.n_alarms > self._alarms_before) + [4] * (self._verdict_of_certificate == "reject")
-        return worst_exit_code([*codes, *([5] if not self.runs else [])])
+        told = {
+            3: self._misfit,
+            1: self.n_alarms > self._alarms_before,
+            4: self._verdict_of_certificate == "reject",
+            5: not self.runs,
+        }
+        return worst_exit_code([*codes, *(code for code, holds in told.items() if holds)])
 
     def status(self) -> dict[str, Any]:
         """The stream as it is, as JSON values."""

@@ -59,6 +59,7 @@ def test_verdicts(tmp_path: Path, fields: dict[str, Any], outcome: Outcome, term
         ({"success": True, "reward": 0}, "contradict each other: 'reward' failure, 'success' success"),
         ({"outcome": "done"}, "'done' does not say whether the run succeeded"),
         ({"reward": 1, "messages": [RESULT]}, "no tool call waits for"),
+        ({"messages": [SAY | {"role": "asistant"}], "reward": 1}, "the role 'asistant' is unknown"),
     ],
 )
 def test_what_cannot_be_used_is_refused(tmp_path: Path, fields: dict[str, Any], what: str) -> None:

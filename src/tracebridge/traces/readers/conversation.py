@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import msgspec
 
 from tracebridge.traces.model import Step
+from tracebridge.traces.problems import shown
 from tracebridge.traces.readers.records import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 RESPOND = "respond"
+
+# Whose messages are no steps. Any other role may be the agent's under a name that we do not know, and is refused.
+_ENVIRONMENT = frozenset({"system", "developer", "user", "tool", "function"})
 
 
 class Function(msgspec.Struct):
@@ -87,7 +91,7 @@ def agent_steps(messages: Iterable[M], *, is_error: Callable[[M], bool]) -> tupl
         is_error: whether a tool message reports an error.
 
     Raises:
-        RecordError: a tool call without a name, or an agent's tool result that no call waits for.
+        RecordError: a tool call without a name, an agent's tool result that no call waits for, or an unknown role.
     """
     steps: list[Step] = []
     waiting = end = 0  # the calls that wait for their results are steps[waiting:end]
@@ -110,4 +114,10 @@ def agent_steps(messages: Iterable[M], *, is_error: Callable[[M], bool]) -> tupl
             if is_error(message):
                 steps[waiting] = msgspec.structs.replace(steps[waiting], error=True)
             waiting += 1
+        elif role not in _ENVIRONMENT:
+            raise RecordError(
+                f"the role {shown(role)} is unknown, and its messages may be the agent's",
+                field="messages.role",
+                hint=f"roles are assistant, {', '.join(sorted(_ENVIRONMENT))}",
+            )
     return tuple(steps)
