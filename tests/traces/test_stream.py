@@ -189,8 +189,12 @@ def test_when_every_record_is_bad_skipping_does_not_help(tmp_path: Path) -> None
         (b"PK\x03\x04", "the file holds a zip archive"),
         ('{"a": 1}'.encode("utf-16"), "UTF-16 text"),
         (
+            b'{"talk": [], "score": 1}',
+            "JSON object with the keys score, talk.*known formats are jsonl.*--format",
+        ),
+        (
             b'{"messages": [], "score": 1}',
-            "JSON object with the keys messages, score.*known formats are jsonl.*--format",
+            "keys messages, score.*one of reward, success.*--outcomes FILE.*--format messages",
         ),
         (b"hello world\n", "text that starts 'hello world'"),
         (b"{}", "the file holds an empty JSON object"),

@@ -128,7 +128,8 @@ def iter_points(
     if isinstance(chain, ChainFit | ExpandedFit):
         chain = chain.chain
     if not isinstance(chain, MarkovChain | DecisionProcess):
-        raise UsageError(f"check takes a MarkovChain, a DecisionProcess or a ChainFit, not {type(chain).__name__}")
+        hint = "; give its .fitted or .described" if hasattr(chain, "described") else ""
+        raise UsageError(f"check takes a MarkovChain, a DecisionProcess or a fit, not a {type(chain).__name__}{hint}")
     frame = chain.frame if isinstance(chain, DecisionProcess) else chain
     file = _read(properties)
     if not file.properties:

@@ -6,6 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import click
+from click.core import ParameterSource
 
 from tracebridge.cli.console import clean, emit, print_table, progress_line, say, write
 from tracebridge.cli.gate_files import gate_files, write_gate_files
@@ -107,8 +108,11 @@ def gate(
 
     if as_json and summary == "-":
         raise click.UsageError("with --json standard output carries that document alone; give --summary a file")
-    if worse and baseline is None:
-        raise click.UsageError("--worse is for a comparison: give --against, too")
+    if baseline is None:
+        stated = click.get_current_context().get_parameter_source
+        given = [name for name in ("level", "margin", "worse") if stated(name) is ParameterSource.COMMANDLINE]
+        if given:
+            raise click.UsageError(f"--{given[0]} is for a comparison: give --against, too")
     found = read_evidence(evidence)
     reference = None if baseline is None else read_evidence(baseline)
     with progress_line() as progress:

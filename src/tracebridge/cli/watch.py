@@ -247,7 +247,7 @@ def _write_line(document: dict[str, Any]) -> None:
 def _status_line(watcher: Watcher) -> str:
     effective = watcher.effective_runs
     parts = [counted(watcher.runs, "run")]
-    if effective is not None and round(effective) != watcher.runs:
+    if watcher.options.forget is not None and effective is not None and round(effective) != watcher.runs:
         parts[0] += f" ({effective:.0f} effective)"
     parts += [f"{name} {verdict}" for name, verdict in watcher.verdicts.items() if verdict != "answered"]
     status = watcher.status()

@@ -92,9 +92,10 @@ class MetricValue:
 def ratio(name: str, numerator: float, denominator: float, denominator_name: str, n_dropped: int = 0) -> MetricValue:
     """``numerator / denominator``, two sums over units; undefined where there are no units."""
     if denominator == 0:
+        unlabelled = f" with a label: {n_dropped:,} have none that would tell" if n_dropped else ""
         return MetricValue.undefined(
             name,
-            f"there are no {denominator_name}",
+            f"there are no {denominator_name}{unlabelled}",
             denominator=0.0,
             denominator_name=denominator_name,
             n_dropped=n_dropped,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MAX_PLACES = 10
 _LARGEST_EXACT = 2**53
 _SCALE_TEXT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:-|\.\.|to)\s*([0-9]+(?:\.[0-9]+)?)", re.ASCII)
-_SAY_IT = "say which scale it is: 0-1, 0-100 or 1-100"
+_SAY_IT = "say which scale it is: --scale 0-1, 0-100 or 1-100"
 
 
 def parse_scale(text: str) -> ScoreScale:
@@ -127,8 +127,8 @@ class ScoreSightings:
             raise InputError(Problem(location=Location(), message=message, hint=hint))
         if self._n[below] or self._n[beyond]:
             raise InputError(
-                self._at(below, "a score is below 0", "no scale of confidence has it; say which scale it is")
-                + self._at(beyond, "a score is above 100", "no scale of confidence has it; say which scale it is")
+                self._at(below, "a score is below 0", "no scale of confidence has it; --scale says which it is")
+                + self._at(beyond, "a score is above 100", "no scale of confidence has it; --scale says which it is")
             )
         if self._n[above] and self._n[fraction]:
             minority = min(above, fraction, key=lambda kind: self._n[kind])

@@ -59,6 +59,7 @@ def command_document(verb: str, options: Mapping[str, Any], fit_options: Mapping
     written = {
         name: _file_names(value) if name in _FILES else _to_json(value) for name, value in {**options, **chosen}.items()
     }
+    written["outcomes"] = written["outcomes"] or None  # no file is no option
     return {"verb": verb, "options": written}
 
 

@@ -191,7 +191,11 @@ def _lines(audit: ConfidenceAudit, notes: list[str], model: FormalModel | str) -
 def _recalibration_rows(audit: ConfidenceAudit) -> Iterator[list[str]]:
     for name, (fitted, quality) in audit.recalibration.items():
         label = "none (as stated)" if name == "identity" else name
-        yield [label, *(metric_text(quality[measure]) for measure in _RECALIBRATED), "; ".join(fitted.remarks) or "-"]
+        unsure = (
+            f"{measure} {UNSURE}: {quality[measure].reason}" for measure in _RECALIBRATED if _mark(quality[measure])
+        )
+        known = "; ".join([*fitted.remarks, *unsure])
+        yield [label, *(metric_text(quality[measure]) for measure in _RECALIBRATED), known or "-"]
 
 
 _RECALIBRATED: Final = ("ECE", "Brier", "AUROC", "mean confidence")

@@ -51,8 +51,8 @@ class Judgement:
         worsening: from the old number to the new one, positive for the worse. bound: what it exceeds with the posterior
             probability ``1 - level`` only. margin: in the unit of the number.
         probability_worse: posterior. p_adjusted: Holm's.
-        more_runs: of the new agent; ``more_of_both`` where those alone would not do; None where neither would, or none
-            are needed.
+        more_runs: of the new agent; ``more_of_both`` where those alone would not do, or be more; None where neither
+            would, or none are needed.
         reason: why it is not gated or not comparable.
     """
 
@@ -205,7 +205,7 @@ def runs_to_decide(
     level: float,
     gated: int,
 ) -> tuple[int | None, int | None]:
-    """How many more runs would decide, if the worsening stays what it is: of the new agent, else of both.
+    """More runs that would decide if the worsening stays what it is: of the new agent, or of both if these are fewer.
 
     A posterior variance is taken to shrink as one over the number of runs. What decides is that the bound falls to the
     margin, or that the worsening is as many standard errors above zero as Holm's first step asks for.
@@ -215,16 +215,18 @@ def runs_to_decide(
             number. runs: behind each. level: see `judge_changes`. gated: how many properties share it.
 
     Returns:
-        More runs of the new agent; or None, and more runs of each agent; or twice None, where no number would do.
+        More runs of the new agent; or None, and more runs of each agent, where the new agent's alone would not do or
+        would have to be more than these of both; or twice None, where no number would do.
     """
     spread = max((margin - worsening) / float(ndtri(level)), worsening / float(ndtri(1 - (1 - level) / gated)))
     (old, new), (n_old, n_new) = (value * value for value in spreads), runs
     if spread <= 0:
         return None, None
     target = spread * spread
-    if target > old:
-        return max(1, math.ceil(n_new * (new / (target - old) - 1))), None
-    return None, max(1, math.ceil(max(n_old, n_new) * ((old + new) / target - 1)))
+    of_both = max(1, math.ceil(max(n_old, n_new) * ((old + new) / target - 1)))
+    if target > old and (of_new := max(1, math.ceil(n_new * (new / (target - old) - 1)))) <= 2 * of_both:
+        return of_new, None
+    return None, of_both
 
 
 def _json(value: float | None) -> float | str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracebridge.traces.readers.columns import find_columns
+from tracebridge.traces.readers.messages import VERDICT_FIELDS
 from tracebridge.traces.sniff import shape
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def remedy(file: InputFile) -> str | None:
             return "write its elements a line each: jq -c '.[]' FILE > FILE.jsonl"
     if seen.kind == "object" and {"kind", "schema_version"} <= seen.keys:
         return "tracebridge wrote this, and it is no traces: check and show read chains, gate and replay evidence"
+    if seen.kind in ("object", "array") and "messages" in seen.keys:
+        return (
+            f"its messages come without a field that says how the run ended, one of {', '.join(VERDICT_FIELDS)}; "
+            "--outcomes FILE says it for them, and --format messages alone reads them as runs whose end nobody saw"
+        )
     if seen.kind == "zip":
         return "unpack it and name the folder, or name what is inside by a URL: 'zip://**::file:///PATH/FILE.zip'"
     if seen.kind == "utf-16":
