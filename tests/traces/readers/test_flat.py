@@ -367,6 +367,16 @@ def test_a_bad_json_row_costs_its_run_if_it_names_one(tmp_path: Path, line: str,
     assert corpus.n_skipped == 1
 
 
+def test_the_row_of_an_end_takes_part_in_the_order_if_it_is_numbered(tmp_path: Path) -> None:
+    """Numbered 0, too, which is false to Python; without a number it stands outside of the order."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"run_id": "a", "step": 0, "state": "x"}\n{"run_id": "a", "step": 0, "state": "success"}\n')
+    with pytest.raises(TraceError, match="step 0 stands twice"):
+        read_traces(path)
+    path.write_text('{"run_id": "a", "step": 0, "state": "x"}\n{"run_id": "a", "state": "success"}\n')
+    assert read_traces(path).traces[0].outcome is Outcome.SUCCESS
+
+
 @pytest.mark.parametrize(
     "header", ["Run_ID, Step ,STATE,Outcome", "run id,step,State,OUTCOME", "RUN-ID,Step,state,outcome"]
 )

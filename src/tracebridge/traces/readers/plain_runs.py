@@ -50,7 +50,7 @@ class PlainRuns:
         states, numbers, outcomes, fields, steps = self._columns
         absorber = _ABSORBERS.get(states[end - 1].lower())
         stop = end if absorber is None else end - 1
-        if numbers and not _are_in_order(numbers[start : end if numbers[end - 1] else stop]):
+        if numbers and not _are_in_order(numbers[start : stop if numbers[end - 1] == "" else end]):
             return None
         stated = _sole(outcomes[start:end]) if outcomes else ""
         values = [_sole(column[start:end]) if column else "" for column in fields]
