@@ -137,7 +137,8 @@ class DelimitedTable(Table):
 
     def _not_utf8(self, bad_byte: tuple[int, int, int]) -> Problem:
         line, column, byte = bad_byte
-        return self._problem(f"byte 0x{byte:02x} is not valid UTF-8", line=line, column=column)
+        hint = "a file of another encoding is converted so: iconv -f LATIN1 -t UTF-8 FILE > NEW"
+        return self._problem(f"byte 0x{byte:02x} is not valid UTF-8", line=line, column=column, hint=hint)
 
 
 class _Lines:
