@@ -88,6 +88,10 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 def test_every_generated_part_has_a_place() -> None:
     places = re.findall(r"<!-- generated: ([a-z-]+) -->", "".join(page.read_text(encoding="utf-8") for page in PAGES))
     assert sorted(places) == sorted(reference_pages().PARTS)
+    for page in PAGES:
+        filled = reference_pages().filled(page.read_text(encoding="utf-8"))
+        assert "<!-- generated" not in filled, page
+        assert "In the built manual" not in filled, page
 
 
 def test_every_verb_and_option_is_documented() -> None:

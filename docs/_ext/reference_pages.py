@@ -1,7 +1,8 @@
 """The parts of the manual that are generated from the package: what it really has, at the time that pages are built.
 
-A page says ``<!-- generated: NAME -->`` where a part belongs. `PARTS` has the function of each name, which returns
-Markdown (MyST); as a Sphinx extension this module puts it there.
+A page says ``<!-- generated: NAME -->`` where a part belongs; what follows up to ``<!-- end -->`` is for readers of the
+repository. `PARTS` has the function of each name, which returns Markdown (MyST); as a Sphinx extension this module puts
+it in the place of both.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from tracebridge.cli.help_sections import Verb
 
-_PLACE = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+_PLACE = re.compile(r"^<!-- generated: ([a-z-]+) -->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _GRAMMAR_SECTION = re.compile(r"^// -{10,} (.*)$", re.MULTILINE)
 
 
