@@ -21,6 +21,7 @@ from tracebridge import (
     Trace,
     TraceSet,
     assess,
+    audit_confidence,
     certify,
     check,
     compare,
@@ -28,6 +29,7 @@ from tracebridge import (
     parse_properties,
     plot_chain,
     replay,
+    sample_traces,
     write_traces,
 )
 from tracebridge.errors import UsageError
@@ -125,6 +127,12 @@ def test_what_python_users_mix_up_is_told(objects):
         compare(objects["CheckResult"])
     with pytest.raises(UsageError, match="not a MarkovChain"):
         plot_chain(objects["MarkovChain"])
+    with pytest.raises(UsageError, match="a chain, such as"):
+        sample_traces(objects["ChainFit"], 3)
+    with pytest.raises(UsageError, match="read_evidence"):
+        gate("evidence.json")
+    with pytest.raises(UsageError, match="ConfidenceTable"):
+        audit_confidence("polls.csv")
     with pytest.raises(UsageError, match=r"the path of evidence\.json"):
         replay(objects["Evidence"])
 

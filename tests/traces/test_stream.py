@@ -196,6 +196,7 @@ def test_when_every_record_is_bad_skipping_does_not_help(tmp_path: Path) -> None
             b'{"messages": [], "score": 1}',
             "keys messages, score.*one of reward, success.*--outcomes FILE.*--format messages",
         ),
+        (b"runs.jsonl".ljust(257, b"\0") + b"ustar", "tar xf FILE"),
         (b"hello world\n", "text that starts 'hello world'"),
         (b"{}", "the file holds an empty JSON object"),
         (b"[ ]", "the file holds an empty JSON array"),

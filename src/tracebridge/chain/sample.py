@@ -9,13 +9,12 @@ import numpy as np
 
 from tracebridge.chain.expanded.copies import category_copies
 from tracebridge.chain.expanded.naming import TASK_CLASS
+from tracebridge.chain.markov import MarkovChain
 from tracebridge.errors import UsageError
 from tracebridge.traces.model import Outcome, Step, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from tracebridge.chain.markov import MarkovChain
 
 
 def sample_paths(chain: MarkovChain, n_runs: int, *, seed: int = 0, max_steps: int = 10_000) -> NDArray[np.int64]:
@@ -63,8 +62,10 @@ def sample_traces(
             such classes runs are independent, and name no task unless there are several trials.
 
     Raises:
-        UsageError: for no trial.
+        UsageError: for no trial, or what is no chain.
     """
+    if not isinstance(chain, MarkovChain):
+        raise UsageError(f"sample_traces takes a chain, such as fit.chain, not a {type(chain).__name__}")
     if trials < 1:
         raise UsageError(f"a task has one trial or more, not {trials}")
     known = category_copies(chain)

@@ -29,6 +29,7 @@ from tracebridge.confidence.router import routeable_blocks, router_successes, ro
 from tracebridge.confidence.routing import counts_of_blocks, routing_tallies
 from tracebridge.confidence.routing_pools import MissingLabel, block_pools
 from tracebridge.confidence.routing_scores import COMPOSED, MARGIN, composed_scores, margin_scores
+from tracebridge.confidence.table import ConfidenceTable
 from tracebridge.errors import FitError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from tracebridge.confidence.recalibration import Recalibration
     from tracebridge.confidence.router import RouteableBlocks
     from tracebridge.confidence.routing_pools import BlockPools
-    from tracebridge.confidence.table import ConfidenceTable, Numbers
+    from tracebridge.confidence.table import Numbers
 
 SCHEMA_VERSION = 1
 
@@ -172,6 +173,9 @@ def audit_confidence(
         UsageError: an unknown judge or policy, a level outside (0, 1), too few replicates.
         InputError: ``on_missing_label`` is ``error`` and a label is missing.
     """
+    if not isinstance(table, ConfidenceTable):
+        told = "as tracebridge.confidence.reading.read_confidence(paths).table() gives"
+        raise UsageError(f"audit_confidence takes a ConfidenceTable, {told}, not a {type(table).__name__}")
     resampling = Resampling(replicates=replicates, seed=seed, level=level)
     undefined: dict[str, str] = {}
     pools = block_pools(table, on_missing_label=on_missing_label)

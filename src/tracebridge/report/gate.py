@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracebridge.agreement import worst_exit_code
+from tracebridge.errors import UsageError
+from tracebridge.report.evidence import Evidence
 from tracebridge.report.evidence_diff import compare_evidence
 from tracebridge.report.junit import Case, is_advisory
 from tracebridge.report.markdown import bullets, escape, table
@@ -26,7 +28,6 @@ from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:
     from tracebridge.report.direction import Worse
-    from tracebridge.report.evidence import Evidence
     from tracebridge.report.evidence_diff import EvidenceDiff
 
 _SHOWN = 5
@@ -177,6 +178,9 @@ def gate(
     Raises:
         UsageError: see `judge_changes`. ModelError, PropertyError: a document that holds no fit or no properties.
     """
+    for each in (evidence, *(() if baseline is None else (baseline,))):
+        if not isinstance(each, Evidence):
+            raise UsageError(f"gate takes evidence, as read_evidence(path) gives, not a {type(each).__name__}")
     sealed = [*_seal("evidence", evidence), *(() if baseline is None else _seal("baseline", baseline))]
     if sealed:  # verdicts of an altered file are nobody's
         return GateReport(checks=tuple(sealed), digest=evidence.digest)

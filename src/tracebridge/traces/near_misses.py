@@ -28,6 +28,8 @@ def remedy(file: InputFile) -> str | None:
         )
     if seen.kind == "zip":
         return "unpack it and name the folder, or name what is inside by a URL: 'zip://**::file:///PATH/FILE.zip'"
+    if file.head[257:262] == b"ustar":
+        return "unpack it, and name the folder: tar xf FILE"
     if seen.kind == "utf-16":
         return "write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"
     if seen.kind == "text" and b"\r" in file.head and b"\n" not in file.head:
