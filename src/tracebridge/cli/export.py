@@ -165,7 +165,7 @@ def _write_every(chain: MarkovChain, folder: OutputFolder) -> list[Path]:
     if chain.n_states > MAX_STATES:
         left_out["prism"] = f"the model has {chain.n_states} states, and PRISM's language is written up to {MAX_STATES}"
     if chain.is_exact:
-        left_out["storm-explicit"] = "Storm's explicit files have doubles only, and this model is rational; drn has it all"
+        left_out["storm-explicit"] = "Storm's explicit files have doubles only, and this model is rational: take drn"
     written = []
     for target in _TARGETS:
         if target in left_out:
