@@ -21,7 +21,7 @@ from tracebridge.traces.problems import counted
 if TYPE_CHECKING:
     from tracebridge.confidence.table import Numbers
 
-_MAX_PLACES = 10
+_MAX_PLACES = 3
 _LARGEST_EXACT = 2**53
 _SCALE_TEXT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:-|\.\.|to)\s*([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 _SAY_IT = "say which scale it is: --scale 0-1, 0-100 or 1-100"
