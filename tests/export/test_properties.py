@@ -546,7 +546,7 @@ def test_the_chain_read_back_is_the_one_that_storm_builds(spread: bool) -> None:
         'P=? [ F "a" ];',
         'const int k = 3;\nlabel "ok" = "a";\nP=? [ F<=k "ok" ];',
         '//@ requirement R\n"a": P=? [ F "a" ];',
-        'P=? [ F<=3 "a" ];\n//@ severity low',
+        'P=? [ F<=3 "a" ];\n//@ note low',
     ],
 )
 def test_the_mark_survives_parsing_and_formatting(text: str, chain: MarkovChain) -> None:
