@@ -13,11 +13,10 @@ from tracebridge.cli.gate_files import gate_files, write_gate_files
 from tracebridge.cli.guarantee import guaranteeing, print_guarantees
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import (
-    MODELS,
     PATH,
+    chain_model,
     checking,
     common,
-    completing,
     fit_options,
     fitting,
     judging,
@@ -53,15 +52,9 @@ _PROPERTY_ENDINGS = (".props", ".pctl", ".csl", ".prctl")
 @checking
 @judging
 @guaranteeing
-@click.option(
-    "--model",
-    "model",
-    default="first-order",
-    show_default=True,
-    metavar="auto|NAME",
-    shell_complete=completing(lambda: MODELS),
-    help="What a state remembers beside what its step is; fit --help lists the names. auto climbs a ladder of models, "
-    "each certified on runs that it was not fitted to and then on all of them, and goes on with the one that passes.",
+@chain_model(
+    "What a state remembers beside what its step is; fit --help lists the names. auto climbs a ladder of models, "
+    "each certified on runs that it was not fitted to and then on all of them, and goes on with the one that passes."
 )
 @click.option(
     "--bootstrap",

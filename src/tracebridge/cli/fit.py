@@ -10,10 +10,9 @@ from tracebridge.cli.console import emit, print_table, progress_line, say, write
 from tracebridge.cli.corpus import say_reading
 from tracebridge.cli.help_sections import Verb
 from tracebridge.cli.options import (
-    MODELS,
     PATH,
+    chain_model,
     common,
-    completing,
     fit_options,
     fitting,
     output_file,
@@ -41,19 +40,13 @@ _MAX_SHOWN = 50
 )
 @click.argument("paths", nargs=-1, required=True, metavar="TRACES...", type=PATH)
 @output_file("The chain.json to write; - is standard output.")
-@click.option(
-    "--model",
-    "model",
-    default="first-order",
-    show_default=True,
-    metavar="auto|NAME",
-    shell_complete=completing(lambda: MODELS),
-    help="What a state remembers beside what its step is. auto finds out (see assess --model). Or parts joined by +: "
+@chain_model(
+    "What a state remembers beside what its step is. auto finds out (see assess --model). Or parts joined by +: "
     "order2 (the step before), dwell4 (how long it has stayed, up to 4), clock (the number of the step, in bins that "
     "cross-validation chooses; or clock:log, clock:quantiles, clock:steps, clock:unrolled, clock:0,1,2,4), phases:4 "
     "(hidden phases from left to right; phases:4:full in any order; :shared and :full-shared if all states leave them "
     "alike), classes:2 (hidden classes of tasks, from 3 or more trials of a task), group:ATTRIBUTE (a chain for each "
-    "value of task, trial, model or an attribute).",
+    "value of task, trial, model or an attribute)."
 )
 @reading
 @sharding

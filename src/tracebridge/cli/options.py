@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
+from tracebridge.cli.completing import completing, known_formats
 from tracebridge.cli.help_sections import of_every_verb, section
 from tracebridge.cli.values import parse_pairs
 from tracebridge.errors import UsageError
@@ -20,29 +20,6 @@ if TYPE_CHECKING:
 PATH = click.Path(readable=False)
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def completing(words: Callable[[], Iterable[str]], *, or_a_file: bool = False) -> Completion:
-    """What shells complete of a parameter that takes these words among others; they are looked for when asked for."""
-
-    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        files = [CompletionItem(incomplete, type="file")] if or_a_file else []
-        return files + [CompletionItem(word) for word in words() if word.startswith(incomplete)]
-
-    return complete
-
-
-def known_formats() -> Iterable[str]:
-    """The names of the formats of traces, those of plug-ins among them."""
-    from tracebridge.traces import known_readers
-
-    return known_readers()
-
-
-#: Models whose states remember more, as a command line names them most often; parts are joined by +.
-MODELS = ("auto", "first-order", "order2", "dwell4", "clock", "phases:4", "classes:2")
 
 
 @of_every_verb
@@ -360,6 +337,23 @@ def output_file(told: str, default: str | None = None) -> Callable[[F], F]:
         callback=in_a_folder,
         metavar="FILE",
         type=PATH,
+        help=told,
+    )
+
+
+#: Models whose states remember more, as a command line names them most often; parts are joined by +.
+_MODELS = ("auto", "first-order", "order2", "dwell4", "clock", "phases:4", "classes:2")
+
+
+def chain_model(told: str) -> Callable[[F], F]:
+    """``--model``: what a state remembers; ``told`` is its help."""
+    return click.option(
+        "--model",
+        "model",
+        default="first-order",
+        show_default=True,
+        metavar="auto|NAME",
+        shell_complete=completing(lambda: _MODELS),
         help=told,
     )
 

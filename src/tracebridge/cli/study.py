@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracebridge.cli.completing import completing
 from tracebridge.cli.console import WIDTH, emit, print_table, progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import common, completing
+from tracebridge.cli.options import common
 from tracebridge.traces.problems import counted
 
 if TYPE_CHECKING:

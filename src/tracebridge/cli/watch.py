@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tracebridge.cli.completing import completing, known_formats
 from tracebridge.cli.console import progress_line, say, write
 from tracebridge.cli.help_sections import Verb
-from tracebridge.cli.options import PATH, common, completing, in_a_folder, known_formats
+from tracebridge.cli.options import PATH, common, in_a_folder
 from tracebridge.cli.values import parse_constants, parse_pairs
 from tracebridge.errors import UsageError
 from tracebridge.traces.problems import counted
