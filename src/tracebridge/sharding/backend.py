@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import joblib
@@ -40,7 +41,7 @@ def outputs(calls: Sequence[Any], jobs: int | None, *, ordered: bool, doing: str
         TraceError: workers were killed, more often than is made up for, or their cluster was lost.
     """
     found = _outputs(calls, jobs, ordered=ordered)
-    with closing(found):
+    with passing_over_lost_work(), closing(found):
         try:
             yield from found
         except Exception as error:
@@ -67,6 +68,28 @@ def _outputs(calls: Sequence[Any], jobs: int | None, *, ordered: bool) -> Genera
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that not all was done: an error made it needless
             results.close()
+
+
+@contextmanager
+def passing_over_lost_work() -> Iterator[None]:
+    """Say nothing of a fault of joblib's processes, whose traceback would stand beside the error that is to be read.
+
+    Stopped while it takes up new work, the thread that manages them looks for what it has just dropped, and dies of a
+    KeyError (joblib 1.6, loky 3.6). The processes have ended by then, and the next work gets new ones.
+    """
+    told = threading.excepthook
+
+    def hook(found: threading.ExceptHookArgs) -> None:
+        name = "" if found.thread is None else found.thread.name
+        if not (name == "ExecutorManagerThread" and found.exc_type is KeyError):
+            told(found)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        if threading.excepthook is hook:
+            threading.excepthook = told
 
 
 def _problem_of(error: str, doing: str) -> Problem | None:
