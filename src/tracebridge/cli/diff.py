@@ -127,7 +127,7 @@ def _row(each: PropertyChange) -> list[str]:
     verdict = _word(each.new) if not each.verdict_changed else f"{_word(each.old)} -> {_word(each.new)}"
     difference = "-"
     if each.difference is not None:
-        middle, ends = _signed(each.change), (each.difference.lower, each.difference.upper)
+        middle, ends = _signed(each.value_change), (each.difference.lower, each.difference.upper)
         difference = f"{middle} [{', '.join(map(_signed, ends))}]"
     return [each.key, verdict, _value(each.old_value), _value(each.new_value), difference, _share(each)]
 

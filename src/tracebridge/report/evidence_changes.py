@@ -84,7 +84,7 @@ class PropertyChange:
     reason: str | None = None
 
     @property
-    def change(self) -> float | None:
+    def value_change(self) -> float | None:
         """The new number minus the old one, both of the fitted chains; NaN where both are infinite."""
         return None if self.old_value is None or self.new_value is None else self.new_value - self.old_value
 
@@ -95,7 +95,7 @@ class PropertyChange:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON document."""
-        numbers = ("old_value", "new_value", "change", "probability_greater", "old_satisfied", "new_satisfied")
+        numbers = ("old_value", "new_value", "value_change", "probability_greater", "old_satisfied", "new_satisfied")
         return {
             "key": self.key,
             "matched_by": self.matched_by,

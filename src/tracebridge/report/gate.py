@@ -285,7 +285,7 @@ def _message(judgement: Judgement) -> str:
         return f"{told}; {counted(judgement.more_runs, 'more run')} would decide, if they go on as these do"
     if judgement.more_of_both is not None:
         return (
-            f"{told}; the baseline has too few runs, and {counted(judgement.more_of_both, 'more run')} of each would "
+            f"{told}; {counted(judgement.more_of_both, 'more run')} of each, of the baseline, too, would "
             "decide, if they go on as these do"
         )
     return f"{told}; no number of runs is known that would decide"

@@ -152,7 +152,7 @@ def _compared(change: PropertyChange, name: str, side: Direction, margin: float)
         verdicts = [entry["verdict"] or "answered" for entry in (change.old, change.new)]
         told = f"it is about no single number; {verdicts[0]} before, {verdicts[1]} now"
         return replace(judgement, status="not gated", reason=told)
-    greater, interval, difference = change.probability_greater, change.difference, change.change
+    greater, interval, difference = change.probability_greater, change.difference, change.value_change
     if greater is None or interval is None or difference is None:
         return replace(judgement, reason=change.reason or "there is no difference")
     if side.worse is None:
@@ -216,7 +216,7 @@ def runs_to_decide(
 
     Returns:
         More runs of the new agent; or None, and more runs of each agent, where the new agent's alone would not do or
-        would have to be more than these of both; or twice None, where no number would do.
+        would have to be more than those of both together; or twice None, where no number would do.
     """
     spread = max((margin - worsening) / float(ndtri(level)), worsening / float(ndtri(1 - (1 - level) / gated)))
     (old, new), (n_old, n_new) = (value * value for value in spreads), runs
